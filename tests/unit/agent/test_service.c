@@ -1,7 +1,4 @@
-/*
- * What pulletd tells others: systemd, the application and its probe, an etcd with receipts; and
- * what a reader over TCP, a watch and a push get from it.
- */
+/* What pulletd tells others: systemd, the application and its probe; and what a push does. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -118,160 +115,7 @@ static void application__is_notified_and_a_bad_version_taken_back(void **state)
 	assert_answer(3, 200, "\"rejected\":{\"by\":\"probe\"");
 }
 
-/* ---- receipts ---- */
-
-static void wait_for_receipt(int printed)
-{
-	if (!log_has(printed, "published", 1))
-		return;
-	for (int i = 0; i < 200 && !strstr(played.log->body, "\"success\""); i++)
-		poll(NULL, 0, 20);
-	ask("GET /v1/status");
-	ask("POST /v1/configs/web/suspend?reason=x");
-	ask("POST /v1/configs/web/resume");
-	ask("GET /metrics");
-}
-
-static void receipt__is_written_to_the_etcd(void **state)
-{
-	char text[4096];
-	const char *url;
-	pid_t etcd;
-
-	(void)state;
-	url = played_listen_tcp();
-	played_answers("POST /v3/lease/grant", 200,
-		"{\"header\":{\"cluster_id\":\"7\",\"revision\":\"9\"},\"ID\":\"5\",\"TTL\":"
-		"\"60\"}");
-	played_answers("POST /v3/kv/txn", 200,
-		"{\"header\":{\"cluster_id\":\"7\",\"revision\":\"9\"},\"succeeded\":true}");
-	etcd = played_fork();
-	put("web.yaml", "port: 1\n");
-	snprintf(text, sizeof(text),
-		"agent: {state_dir: %s/state, runtime_dir: %s/run}\nservers:\n"
-		"  d: {kind: file, urls: ['file://%s']}\n  e: {kind: etcd, urls: ['%s']}\n"
-		"report: {server: e, host: h1}\nconfigs:\n%s",
-		played.dir, played.dir, played.dir, url, WEB);
-	put("pullet.yaml", text);
-	run_with(wait_for_receipt);
-	kill(etcd, SIGKILL);
-	waitpid(etcd, NULL, 0);
-	assert_answer(0, 200, "\"report\":{\"server\":\"e\",\"key\":\"/pullet/agents/h1\"");
-	assert_answer(1, 200, "\"ok\":true");
-	assert_shows(talk->answers[3], "\npullet_report_leases_total 1\n");
-	assert_shows(played.log->body, "\"success\"");
-}
-
-/* ---- TCP ---- */
-
-static int free_port(void)
-{
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-	socklen_t len = sizeof(a);
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
-
-	assert_int_equal(bind(fd, (const struct sockaddr *)&a, len), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
-	close(fd);
-	return ntohs(a.sin_port);
-}
-
-static int port;
-
-static void ask_tcp(const char *request)
-{
-	struct sockaddr_in a = {.sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
-		.sin_port = htons((uint16_t)port)};
-	char text[1024], *to = talk->answers[talk->count++];
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	size_t len = 0;
-	ssize_t n = 1;
-
-	if (connect(fd, (const struct sockaddr *)&a, sizeof(a)))
-		talk->failed = true;
-	snprintf(text, sizeof(text), "%s\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
-		request);
-	(void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
-	while (n > 0 && len < sizeof(talk->answers[0]) - 1) {
-		n = read(fd, to + len, sizeof(talk->answers[0]) - 1 - len);
-		len += n > 0 ? (size_t)n : 0;
-	}
-	to[len] = '\0';
-	close(fd);
-}
-
-static void ask_as_public(int printed)
-{
-	if (!log_has(printed, "started version", 1))
-		return;
-	ask("POST /v1/configs/web/refresh?wait=1"); /* 0: it fails */
-	ask_tcp("GET /v1/status HTTP/1.1\r\nHost: 127.0.0.1");
-	ask_tcp("GET /readyz HTTP/1.1\r\nHost: 127.0.0.1");
-	ask_tcp("GET /v1/configs/web/explain?key=a HTTP/1.1\r\nHost: 127.0.0.1");
-	ask_tcp("POST /v1/configs/web/refresh HTTP/1.1\r\nHost: 127.0.0.1");
-	ask_tcp("GET / HTTP/1.1\r\nHost: evil.example");
-	ask_tcp("GET /%00 HTTP/1.1\r\nHost: 127.0.0.1");
-	ask_tcp("BREW / HTTP/1.1\r\nHost: 127.0.0.1");
-	ask("POST /v1/configs/web/refresh HTTP/1.1\r\nOrigin: http://evil.example\r\nX:"); /* 8 */
-}
-
-static void tcp__is_read_only_and_told_no_reasons(void **state)
-{
-	char part[64];
-
-	(void)state;
-	port = free_port();
-	snprintf(part, sizeof(part), ", listen: '127.0.0.1:%d'", port);
-	put_settings(part, WEB);
-	run_with(ask_as_public);
-	assert_answer(0, 200, "\"outcome\":\"failed\"");
-	assert_answer(1, 200, "\"last_error\":\"there is no such document\"");
-	assert_answer(2, 503, "web: nothing is published yet: there is no such document");
-	assert_answer(3, 403, "this is on the control socket only");
-	assert_answer(4, 403, "this listener is read-only");
-	assert_answer(5, 421, "this host does not have the requested name");
-	assert_answer(6, 400, "");
-	assert_shows(talk->answers[7], "HTTP/1.1 ");
-	assert_null(strstr(talk->answers[7], " 200 "));
-	assert_answer(8, 403, "a browser may only read");
-}
-
-/* ---- decisions, watch and push ---- */
-
-static void decide_things(int printed)
-{
-	if (!log_has(printed, "published", 1))
-		return;
-	ask("POST /v1/configs/web/pin?reason=hold"); /* 0 */
-	put("web.yaml", "port: 2\n");
-	ask("POST /v1/configs/web/refresh?wait=1");                             /* 1 */
-	ask("POST /v1/configs/web/override?key=a&value=1&for_ms=60000&wait=0"); /* 2 */
-	ask("POST /v1/configs/web/override?key=b&value=%5B&for_ms=60000");      /* 3 */
-	ask("GET /v1/configs/web");                                             /* 4 */
-	ask("POST /v1/configs/web/unpin");                                      /* 5 */
-	log_has(printed, "published", 2);
-	put("web.yaml", "port: [\n");
-	ask("POST /v1/configs/web/refresh?wait=1"); /* 6 */
-	ask("GET /v1/configs/web");                 /* 7 */
-}
-
-static void status__shows_decisions_and_rejections(void **state)
-{
-	(void)state;
-	put("web.yaml", "port: 1\n");
-	put_settings("", WEB);
-	run_with(decide_things);
-	assert_answer(0, 200, "\"ok\":true");
-	assert_answer(1, 200, "\"outcome\":\"held\"");
-	assert_shows(talk->answers[2], "HTTP/1.1 ");
-	assert_shows(talk->answers[3], "HTTP/1.1 4");
-	assert_answer(4, 200, "\"pin\":{\"by\":\"");
-	assert_answer(4, 200, "\"rejected\":{\"by\":\"pin\"");
-	assert_answer(5, 200, "\"ok\":true");
-	assert_answer(6, 200, "\"outcome\":\"failed\"");
-	assert_answer(7, 200, "\"state\":\"failing\"");
-}
+/* ---- push ---- */
 
 static void push_changes(int printed)
 {
@@ -331,9 +175,6 @@ int main(void)
 		CASE(systemd__hears_of_each_state),
 		CASE(systemd__with_an_invalid_address__is_not_notified),
 		CASE(application__is_notified_and_a_bad_version_taken_back),
-		CASE(receipt__is_written_to_the_etcd),
-		CASE(tcp__is_read_only_and_told_no_reasons),
-		CASE(status__shows_decisions_and_rejections),
 		CASE(push__makes_the_agent_pull_at_once),
 	};
 

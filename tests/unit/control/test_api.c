@@ -259,7 +259,323 @@ static void stranger__has_a_quarter_of_the_places(void **state)
 	assert_shows(talk->log, "the control socket is busy: a request was denied");
 }
 
+/* ---- receipts ---- */
+
+static void wait_for_receipt(int printed)
+{
+	if (!log_has(printed, "published", 1))
+		return;
+	for (int i = 0; i < 200 && !strstr(played.log->body, "\"success\""); i++)
+		poll(NULL, 0, 20);
+	ask("GET /v1/status");
+	ask("POST /v1/configs/web/suspend?reason=x");
+	ask("POST /v1/configs/web/resume");
+	ask("GET /metrics");
+}
+
+static void receipt__is_written_to_the_etcd(void **state)
+{
+	char text[4096];
+	const char *url;
+	pid_t etcd;
+
+	(void)state;
+	url = played_listen_tcp();
+	played_answers("POST /v3/lease/grant", 200,
+		"{\"header\":{\"cluster_id\":\"7\",\"revision\":\"9\"},\"ID\":\"5\",\"TTL\":"
+		"\"60\"}");
+	played_answers("POST /v3/kv/txn", 200,
+		"{\"header\":{\"cluster_id\":\"7\",\"revision\":\"9\"},\"succeeded\":true}");
+	etcd = played_fork();
+	put("web.yaml", "port: 1\n");
+	snprintf(text, sizeof(text),
+		"agent: {state_dir: %s/state, runtime_dir: %s/run}\nservers:\n"
+		"  d: {kind: file, urls: ['file://%s']}\n  e: {kind: etcd, urls: ['%s']}\n"
+		"report: {server: e, host: h1}\nconfigs:\n%s",
+		played.dir, played.dir, played.dir, url, WEB);
+	put("pullet.yaml", text);
+	run_with(wait_for_receipt);
+	kill(etcd, SIGKILL);
+	waitpid(etcd, NULL, 0);
+	assert_answer(0, 200, "\"report\":{\"server\":\"e\",\"key\":\"/pullet/agents/h1\"");
+	assert_answer(1, 200, "\"ok\":true");
+	assert_shows(talk->answers[3], "\npullet_report_leases_total 1\n");
+	assert_shows(played.log->body, "\"success\"");
+}
+
+/* ---- TCP ---- */
+
+static int free_port(void)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+	socklen_t len = sizeof(a);
+	int fd = socket(AF_INET, SOCK_STREAM, 0);
+
+	assert_int_equal(bind(fd, (const struct sockaddr *)&a, len), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
+	close(fd);
+	return ntohs(a.sin_port);
+}
+
+static int port;
+
+static void ask_tcp(const char *request)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+		.sin_port = htons((uint16_t)port)};
+	char text[1024], *to = talk->answers[talk->count++];
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	size_t len = 0;
+	ssize_t n = 1;
+
+	if (connect(fd, (const struct sockaddr *)&a, sizeof(a)))
+		talk->failed = true;
+	snprintf(text, sizeof(text), "%s\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+		request);
+	(void)!send(fd, text, strlen(text), MSG_NOSIGNAL);
+	while (n > 0 && len < sizeof(talk->answers[0]) - 1) {
+		n = read(fd, to + len, sizeof(talk->answers[0]) - 1 - len);
+		len += n > 0 ? (size_t)n : 0;
+	}
+	to[len] = '\0';
+	close(fd);
+}
+
+static void ask_as_public(int printed)
+{
+	if (!log_has(printed, "started version", 1))
+		return;
+	ask("POST /v1/configs/web/refresh?wait=1"); /* 0: it fails */
+	ask_tcp("GET /v1/status HTTP/1.1\r\nHost: 127.0.0.1");
+	ask_tcp("GET /readyz HTTP/1.1\r\nHost: 127.0.0.1");
+	ask_tcp("GET /v1/configs/web/explain?key=a HTTP/1.1\r\nHost: 127.0.0.1");
+	ask_tcp("POST /v1/configs/web/refresh HTTP/1.1\r\nHost: 127.0.0.1");
+	ask_tcp("GET / HTTP/1.1\r\nHost: evil.example");
+	ask_tcp("GET /%00 HTTP/1.1\r\nHost: 127.0.0.1");
+	ask_tcp("BREW / HTTP/1.1\r\nHost: 127.0.0.1");
+	ask("POST /v1/configs/web/refresh HTTP/1.1\r\nOrigin: http://evil.example\r\nX:"); /* 8 */
+}
+
+static void tcp__is_read_only_and_told_no_reasons(void **state)
+{
+	char part[64];
+
+	(void)state;
+	port = free_port();
+	snprintf(part, sizeof(part), ", listen: '127.0.0.1:%d'", port);
+	put_settings(part, WEB);
+	run_with(ask_as_public);
+	assert_answer(0, 200, "\"outcome\":\"failed\"");
+	assert_answer(1, 200, "\"last_error\":\"there is no such document\"");
+	assert_answer(2, 503, "web: nothing is published yet: there is no such document");
+	assert_answer(3, 403, "this is on the control socket only");
+	assert_answer(4, 403, "this listener is read-only");
+	assert_answer(5, 421, "this host does not have the requested name");
+	assert_answer(6, 400, "");
+	assert_shows(talk->answers[7], "HTTP/1.1 ");
+	assert_null(strstr(talk->answers[7], " 200 "));
+	assert_answer(8, 403, "a browser may only read");
+}
+
+/* ---- the table of paths ---- */
+
+/* Each path with each method, and what it says of a name or a parameter that is wrong. */
+static const struct {
+	const char *request;
+	int status;
+	const char *part;
+} paths[] = {
+	{"GET /", 200, "Content-Type: text/html"},
+	{"GET /?x=1", 200, "<!DOCTYPE html>"},
+	{"GET /page.css", 200, "Content-Type: text/css"},
+	{"GET /page.js", 200, "javascript"},
+	{"POST /page.js", 405, "Allow: GET, HEAD\r\n"},
+	{"GET /livez", 200, "text/plain; charset=utf-8"},
+	{"GET /healthz?x=1", 200, "\r\n\r\nok\n"},
+	{"HEAD /livez", 200, ""},
+	{"POST /livez", 405, "this path does not take that method"},
+	{"GET /readyz", 200, "\r\n\r\nok\n"},
+	{"GET /readyz?verbose", 200, "[+]web: generation 1, ok\nok\n"},
+	{"GET /metrics", 200, "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"},
+	{"GET /metrics HTTP/1.1\r\nAccept: application/openmetrics-text\r\nX:", 200,
+		"Content-Type: application/openmetrics-text; version=1.0.0; charset=utf-8\r\n"},
+	{"GET /v1/status", 200, "\"configs\":[{\"name\":\"web\""},
+	{"GET /v1/status?x=1", 400, "{\"error\":\"no parameter here is called x\"}\n"},
+	{"GET /v1/changes", 200, "Content-Type: application/json\r\n"},
+	{"POST /v1/status", 405, "Allow: GET, HEAD\r\n"},
+	{"GET /v1/configs/web", 200, "{\"name\":\"web\",\"state\":\"ok\""},
+	{"GET /v1/configs/nope", 404,
+		"there is no config of that name: `pullet status` lists them"},
+	{"GET /v1/configs/", 404, "there is nothing at this path: see pulletd(8)"},
+	{"GET /v1/configs/web/nope", 404, "there is nothing at this path: see pulletd(8)"},
+	{"GET /v1/configs/a/b/history", 404, "there is nothing at this path"},
+	{"GET /v1/configs//history", 404, "there is nothing at this path"},
+	{"GET /nowhere", 404, "there is nothing at this path"},
+	{"GET /v1/configs/web/history", 200, "\"versions\":[{\"generation\":1"},
+	{"POST /v1/configs/web/history", 405, "Allow: GET, HEAD\r\n"},
+	{"GET /v1/configs/web/diff?from=0&to=1", 404, "generation 1 is the oldest"},
+	{"GET /v1/configs/web/diff?from=1&to=9", 404, "\"error\":"},
+	{"GET /v1/configs/web/diff?from=x", 400, "from takes a number"},
+	{"GET /v1/configs/web/diff?to=", 400, "to takes a number"},
+	{"GET /v1/configs/web/diff?from=99999999999999999999999", 400, "from takes a number"},
+	{"GET /v1/configs/web/diff?key=a", 400, "no parameter here is called key"},
+	{"GET /v1/configs/web/explain", 200, "generation 1"},
+	{"GET /v1/configs/web/explain?key=port", 200, "\"value\":1"},
+	{"GET /v1/configs/web/explain?key=nope", 404, "\"error\":"},
+	{"GET /v1/configs/web/wait", 400, "generation=N or version=V is missing"},
+	{"GET /v1/configs/web/wait?generation=0", 400, "generation=N or version=V is missing"},
+	{"GET /v1/configs/web/wait?generation=x", 400, "generation takes a number"},
+	{"GET /v1/configs/web/wait?generation=1&timeout_ms=x", 400, "timeout_ms takes a number"},
+	{"GET /v1/configs/web/wait?generation=1", 200,
+		"{\"ok\":true,\"name\":\"web\",\"generation\":1,\"origin\":\"pull\"}\n"},
+	{"GET /v1/configs/web/wait?generation=2&timeout_ms=1", 504,
+		"generation 2 was not published within 1ms; generation 1 is current"},
+	{"GET /v1/configs/web/wait?version=v9&timeout_ms=0", 504,
+		"version v9 was not published within 0ms; generation 1 is current"},
+	{"GET /v1/configs/web/refresh", 405, "Allow: POST\r\n"},
+	{"POST /v1/configs/web/refresh", 202, "{\"fired\":true}\n"},
+	{"POST /v1/configs/web/refresh?wait=1", 200,
+		"{\"name\":\"web\",\"outcome\":\"unchanged\",\"generation\":1,"},
+	{"POST /v1/configs/web/refresh?wait=2", 400, "wait takes 0 or 1"},
+	{"POST /v1/configs/web/refresh?force=yes", 400, "force takes 0 or 1"},
+	{"POST /v1/configs/web/refresh?forget_rev=", 400, "forget_rev takes 0 or 1"},
+	{"POST /v1/configs/web/refresh?x=1", 400, "no parameter here is called x"},
+	{"POST /v1/configs/web/refresh?force=1&wait=1", 200, "\"outcome\":\"unchanged\""},
+	{"POST /v1/configs/web/rollback?generation=9", 404, "\"error\":"},
+	{"POST /v1/configs/web/rollback?generation=x", 400, "generation takes a number"},
+	{"POST /v1/configs/web/rollback?timeout_ms=x", 400, "timeout_ms takes a number"},
+	{"POST /v1/configs/web/override?key=port", 400, "an override needs a value, or remove=1"},
+	{"POST /v1/configs/web/override?key=port&value=2&for_ms=x", 400, "for_ms takes a number"},
+	{"POST /v1/configs/web/override?remove=2", 400, "remove takes 0 or 1"},
+	{"POST /v1/configs/web/pin?for_ms=x", 400, "for_ms takes a number"},
+	{"POST /v1/configs/web/suspend?for_ms=x", 400, "for_ms takes a number"},
+	{"POST /v1/configs/web/unpin?reason=x", 400, "no parameter here is called reason"},
+	{"POST /v1/configs/web/unpin", 409, "{\"error\":\"it is not pinned\"}\n"},
+	{"POST /v1/configs/web/resume", 409, "{\"error\":\"it is not suspended\"}\n"},
+	{"POST /v1/configs/nope/pin", 404, "there is no config of that name"},
+};
+
+enum { PATHS = sizeof(paths) / sizeof(paths[0]) };
+_Static_assert(PATHS < ANSWERS, "each has its answer");
+
+static void ask_each_path(int printed)
+{
+	if (!log_has(printed, "published", 1))
+		return;
+	for (size_t i = 0; i < PATHS; i++)
+		ask(paths[i].request);
+}
+
+static void path__of_each_kind__answers_so(void **state)
+{
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put_settings("", WEB);
+	run_with(ask_each_path);
+	for (size_t i = 0; i < PATHS; i++) {
+		assert_answer(i, paths[i].status, paths[i].part);
+		assert_shows(talk->answers[i], "\r\nCache-Control: no-store\r\n");
+		assert_shows(talk->answers[i], "\r\nContent-Security-Policy: ");
+		assert_shows(talk->answers[i], "\r\nCross-Origin-Resource-Policy: same-origin\r\n");
+		assert_shows(talk->answers[i], "\r\nReferrer-Policy: no-referrer\r\n");
+		assert_shows(talk->answers[i], "\r\nX-Content-Type-Options: nosniff\r\n");
+		assert_shows(talk->answers[i], "\r\nX-Frame-Options: DENY\r\n");
+	}
+	assert_shows(talk->log, "forced pull requested config=web by=");
+}
+
+/* ---- changes ---- */
+
+static void change_things(int printed)
+{
+	if (!log_has(printed, "published", 1))
+		return;
+	put("web.yaml", "port: 2\n");
+	ask("POST /v1/configs/web/refresh?wait=1");                                    /* 0 */
+	ask("POST /v1/configs/web/rollback?generation=1&reason=bad&wait=0");           /* 1 */
+	ask_until("GET /v1/configs/web/history", "\"generation\":3,");                 /* 2 */
+	ask("POST /v1/configs/web/rollback");                                          /* 3 */
+	ask("POST /v1/configs/web/override?key=port&value=7&for_ms=60000&reason=try"); /* 4 */
+	ask("POST /v1/configs/web/override?key=port&remove=1&wait=0");                 /* 5 */
+	ask_until("GET /v1/configs/web", "\"overrides\":[]");                          /* 6 */
+	ask("POST /v1/configs/web/pin?for_ms=60000&reason=hold");                      /* 7 */
+	ask("POST /v1/configs/web/unpin");                                             /* 8 */
+	ask("POST /v1/configs/web/suspend?for_ms=60000&reason=move");                  /* 9 */
+	ask("POST /v1/configs/web/suspend");                                           /* 10 */
+	ask("POST /v1/configs/web/refresh?force=1");                                   /* 11 */
+	ask("POST /v1/configs/web/resume");                                            /* 12 */
+	ask("GET /v1/changes");                                                        /* 13 */
+	ask("POST /v1/configs/web/override?key=port&value=8");                         /* 14 */
+	ask("GET /v1/changes");                                                        /* 15 */
+}
+
+static void change__of_each_kind__is_answered_with_what_is_current(void **state)
+{
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put_settings("", WEB);
+	run_with(change_things);
+	assert_answer(0, 200, "\"outcome\":\"published\",\"generation\":2,");
+	assert_answer(1, 202, "{\"ok\":true,\"name\":\"web\",\"generation\":3,\"origin\":");
+	assert_answer(1, 202, "\"rollback to generation 1 by ");
+	assert_answer(1, 202, ": bad\"}\n");
+	assert_answer(2, 200, "\"versions\":[{\"generation\":3,");
+	assert_answer(3, 404, "there is no older version that differs");
+	assert_answer(4, 200, "\"generation\":4,\"origin\":\"override of port by ");
+	assert_answer(4, 200, " for 1m: try\"}\n");
+	assert_answer(5, 202, "\"generation\":5,\"origin\":\"override of port removed by ");
+	assert_answer(6, 200, "\"generation\":5,");
+	for (size_t i = 7; i <= 12; i++)
+		if (i != 11)
+			assert_answer(i, 200, "{\"ok\":true,\"name\":\"web\",\"generation\":5,");
+	assert_answer(11, 409, "{\"error\":\"web is suspended by ");
+	assert_answer(11, 409, ": `pullet resume web` ends that\"}\n");
+	assert_answer(
+		13, 200, "{\"publications\":[{\"config\":\"web\",\"generation\":5,\"from\":4,");
+	assert_answer(13, 200,
+		"\"changes\":[{\"key\":\"port\",\"op\":\"changed\",\"old\":\"2\",\"new\":\"1\"}]");
+	assert_answer(13, 200, "\"changes\":[{\"key\":\"port\",\"op\":\"added\",\"new\":\"1\"}]");
+	assert_answer(13, 200, "\"complete\":true,\"values\":true}\n");
+	assert_answer(14, 400, "an override has an end: say for how long it is");
+	assert_string_equal(strstr(talk->answers[13], "{\""), strstr(talk->answers[15], "{\""));
+}
+
 /* ---- refusals ---- */
+
+static void decide_things(int printed)
+{
+	if (!log_has(printed, "published", 1))
+		return;
+	ask("POST /v1/configs/web/pin?reason=hold"); /* 0 */
+	put("web.yaml", "port: 2\n");
+	ask("POST /v1/configs/web/refresh?wait=1");                             /* 1 */
+	ask("POST /v1/configs/web/override?key=a&value=1&for_ms=60000&wait=0"); /* 2 */
+	ask("POST /v1/configs/web/override?key=b&value=%5B&for_ms=60000");      /* 3 */
+	ask("GET /v1/configs/web");                                             /* 4 */
+	ask("POST /v1/configs/web/unpin");                                      /* 5 */
+	log_has(printed, "published", 2);
+	put("web.yaml", "port: [\n");
+	ask("POST /v1/configs/web/refresh?wait=1"); /* 6 */
+	ask("GET /v1/configs/web");                 /* 7 */
+}
+
+static void status__shows_decisions_and_rejections(void **state)
+{
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put_settings("", WEB);
+	run_with(decide_things);
+	assert_answer(0, 200, "\"ok\":true");
+	assert_answer(1, 200, "\"outcome\":\"held\"");
+	assert_shows(talk->answers[2], "HTTP/1.1 ");
+	assert_shows(talk->answers[3], "HTTP/1.1 4");
+	assert_answer(4, 200, "\"pin\":{\"by\":\"");
+	assert_answer(4, 200, "\"rejected\":{\"by\":\"pin\"");
+	assert_answer(5, 200, "\"ok\":true");
+	assert_answer(6, 200, "\"outcome\":\"failed\"");
+	assert_answer(7, 200, "\"state\":\"failing\"");
+}
 
 static void ask_for_what_is_refused(int printed)
 {
@@ -315,6 +631,11 @@ int main(void)
 		CASE(stranger__may_read_but_not_change_nor_see_values),
 		CASE(stranger__has_a_quarter_of_the_places),
 		CASE(schema__refuses_an_override_and_a_version),
+		CASE(receipt__is_written_to_the_etcd),
+		CASE(tcp__is_read_only_and_told_no_reasons),
+		CASE(status__shows_decisions_and_rejections),
+		CASE(path__of_each_kind__answers_so),
+		CASE(change__of_each_kind__is_answered_with_what_is_current),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
