@@ -118,7 +118,7 @@ static void text__is_wrapped_at_blanks(void **state)
 		{"  one two", 4, 5, "  one\n    two\n"},
 		{"  verylong two", 4, 5, "  verylong\n    two\n"},
 		{"verylong two", 4, 3, "verylong\n    two\n"}, /* a word is whole */
-		{"one   two", 0, 4, "one\ntwo\n"}, {"one two ", 0, 7, "one two\n"},
+		{"one   two", 0, 4, "one \ntwo\n"}, {"one two ", 0, 7, "one two\n"},
 		{"a b", 9, 2, "a\n         b\n"}, /* deeper than it is wide */
 	};
 
