@@ -271,6 +271,151 @@ static void worker_stop__while_a_job_hangs__gives_up_in_time(void **state)
 	loop_free(loop);
 }
 
+static void worker__job_that_is_cancelled__neither_runs_nor_ends(void **state)
+{
+	static struct work hung, jobs[4];
+	struct worker *w;
+
+	(void)state;
+	runs = dones = 0;
+	loop = loop_new(&sys_real);
+	w = worker_start(loop, "test");
+	hung = (struct work){.job = {.run = work_hang, .done = work_done}};
+	pthread_mutex_lock(&gate);
+	worker_submit(w, &hung.job);
+	for (int i = 0; i < 3; i++) {
+		jobs[i] = (struct work){.job = {.run = work_run, .done = work_done}};
+		worker_submit(w, &jobs[i].job);
+	}
+	assert_true(worker_cancel(w, &jobs[2].job)); /* the last one: others still fit behind */
+	jobs[3] = (struct work){.job = {.run = work_run, .done = work_done}};
+	worker_submit(w, &jobs[3].job);
+	assert_true(worker_cancel(w, &jobs[0].job));
+	assert_false(worker_cancel(w, &jobs[0].job));
+	pthread_mutex_unlock(&gate);
+	assert_int_equal(worker_stop(w, 60000), 0);
+	assert_int_equal(runs, 2);
+	assert_int_equal(dones, 3);
+	assert_int_equal(jobs[1].number, 1);
+	assert_int_equal(jobs[3].number, 2);
+	assert_int_equal(jobs[0].number + jobs[2].number, 0);
+	loop_free(loop);
+}
+
+/* ---- a machine that slept ---- */
+
+static uint64_t slept_now_ms, slept_late_ms;
+static struct sys slept_sys;
+
+static uint64_t slept_now(void)
+{
+	return slept_now_ms;
+}
+
+static void slept_wait(uint64_t due_ms)
+{
+	(void)due_ms;
+}
+
+static void slept_noticed(void *arg, uint64_t late_ms)
+{
+	assert_ptr_equal(arg, &slept_late_ms);
+	slept_late_ms = late_ms;
+}
+
+static void slept_due(void *arg)
+{
+	loop_stop(arg);
+}
+
+static void resume__is_noticed_when_timers_are_very_late(void **state)
+{
+	static const struct {
+		uint64_t now_ms, expected;
+	} rows[] = {{1000, 0}, {5999, 0}, {6000, 0}, {6001, 5001}, {9000, 8000}};
+
+	(void)state;
+	slept_sys = sys_real;
+	slept_sys.now_ms = slept_now;
+	slept_sys.wait_until = slept_wait;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct loop_timer timer;
+
+		slept_now_ms = slept_late_ms = 0;
+		loop = loop_new(&slept_sys);
+		loop_on_resume(loop, slept_noticed, &slept_late_ms);
+		loop_timer_init(&timer, slept_due, loop);
+		loop_timer_set(loop, &timer, 1000);
+		slept_now_ms = rows[i].now_ms;
+		assert_int_equal(loop_run(loop), 0);
+		assert_int_equal(slept_late_ms, rows[i].expected);
+		assert_ptr_equal(loop_sys(loop), &slept_sys);
+		assert_int_equal(loop_now_ms(loop), rows[i].now_ms);
+		loop_free(loop);
+	}
+}
+
+/* ---- descriptors ---- */
+
+static unsigned ready_events, ready_count;
+
+static void descriptor_is_ready(void *arg, int fd, unsigned events)
+{
+	assert_int_equal(*(int *)arg, fd);
+	ready_events = events;
+	ready_count++;
+	loop_stop(loop);
+}
+
+static void watch__tells_what_a_descriptor_is_ready_for(void **state)
+{
+	struct loop_watch watch = {0}, other = {0};
+	int ends[2];
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(
+		loop_watch(loop, &watch, ends[1], LOOP_WRITE, descriptor_is_ready, &ends[1]), 0);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(ready_events, LOOP_WRITE);
+	/* again, for another one: the first is forgotten */
+	assert_int_equal(
+		loop_watch(loop, &watch, ends[0], LOOP_READ, descriptor_is_ready, &ends[0]), 0);
+	assert_int_equal(write(ends[1], "x", 1), 1);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(ready_events, LOOP_READ);
+	assert_int_equal(loop_run(loop), 0); /* it is still there to read */
+	assert_int_equal(ready_count, 3);
+	loop_unwatch(&watch);
+	loop_unwatch(&watch);
+	assert_int_not_equal(
+		loop_watch(loop, &other, 999999, LOOP_READ, descriptor_is_ready, &ends[0]), 0);
+	close(ends[0]);
+	close(ends[1]);
+	loop_free(loop);
+	loop_free(NULL);
+}
+
+static void signals__more_than_there_is_room_for__are_refused(void **state)
+{
+	sigset_t before;
+
+	(void)state;
+	pthread_sigmask(SIG_SETMASK, NULL, &before);
+	loop = loop_new(&sys_real);
+	for (int i = 0; i < 8; i++)
+		assert_int_equal(loop_on_signal(loop, SIGRTMIN + i, signalled, NULL), 0);
+	assert_int_equal(loop_on_signal(loop, SIGRTMIN + 8, signalled, NULL), -ENOSPC);
+	for (int i = 0; i < 8; i += 7) {
+		kill(getpid(), SIGRTMIN + i);
+		assert_int_equal(loop_run(loop), 0);
+		assert_int_equal(signal_seen, SIGRTMIN + i);
+	}
+	loop_free(loop);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -282,6 +427,10 @@ int main(void)
 		cmocka_unit_test(worker__jobs__run_there_in_order_and_end_here),
 		cmocka_unit_test(worker_stop__with_jobs_queued__ends_them_first),
 		cmocka_unit_test(worker_stop__while_a_job_hangs__gives_up_in_time),
+		cmocka_unit_test(worker__job_that_is_cancelled__neither_runs_nor_ends),
+		cmocka_unit_test(resume__is_noticed_when_timers_are_very_late),
+		cmocka_unit_test(watch__tells_what_a_descriptor_is_ready_for),
+		cmocka_unit_test(signals__more_than_there_is_room_for__are_refused),
 	};
 
 	alarm(60);
