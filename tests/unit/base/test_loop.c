@@ -441,5 +441,6 @@ int main(void)
 	};
 
 	alarm(60);
+	sem_init(&hangs, 0, 0);
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,15 +38,16 @@ void upstream_address_status(
 size_t subscriber_endpoint_count(const struct subscriber *p)
 {
 	(void)p;
-	return 1;
+	return 2;
 }
 
 void subscriber_get_status(
 	const struct subscriber *p, size_t endpoint, struct subscriber_status *ret_status)
 {
 	(void)p;
-	(void)endpoint;
 	*ret_status = push_status;
+	if (endpoint)
+		*ret_status = (struct subscriber_status){.endpoint = "tcp://p:2"};
 }
 
 void report_status(const struct report *r, struct report_status *ret_status)
@@ -531,7 +532,10 @@ static void agent__is_this(void **state)
 		"\"network\":0,\"retry_after\":0}]}],\"push\":[{\"endpoint\":\"tcp://p:1\","
 		"\"state\":\"silent\",\"error\":\"quiet\",\"messages\":71,\"heartbeats\":72,"
 		"\"bad\":73,\"gaps\":74,\"epochs\":75,\"connects\":76,\"rebuilds\":77,"
-		"\"handshake_failures\":78,\"cuts\":79,\"last_message_ago_ms\":1500}],"
+		"\"handshake_failures\":78,\"cuts\":79,\"last_message_ago_ms\":1500},"
+		"{\"endpoint\":\"tcp://p:2\",\"state\":\"connecting\",\"error\":null,"
+		"\"messages\":0,\"heartbeats\":0,\"bad\":0,\"gaps\":0,\"epochs\":0,\"connects\":0,"
+		"\"rebuilds\":0,\"handshake_failures\":0,\"cuts\":0,\"last_message_ago_ms\":null}],"
 		"\"report\":{\"server\":null,\"key\":\"/pullet/agents/host-1\","
 		"\"state\":\"failing\",\"error\":\"no lease\",\"sent_ms\":1700000000001,"
 		"\"sent\":81,\"failed\":82,\"leases\":83}}",
@@ -658,6 +662,7 @@ static void metrics__of_the_agent__are_these(void **state)
 		"_failures_total{server=\"main\",address=\"http://a\",cause=\"network\"} 44\n"
 		"_retry_after_total{server=\"main\",address=\"http://a\"} 45\n");
 	assert_samples("pullet_push", "_state{endpoint=\"tcp://p:1\",state=\"silent\"} 1\n"
+				      "_state{endpoint=\"tcp://p:2\",state=\"connecting\"} 1\n"
 				      "_messages_total{endpoint=\"tcp://p:1\"} 71\n"
 				      "_heartbeats_total{endpoint=\"tcp://p:1\"} 72\n"
 				      "_bad_messages_total{endpoint=\"tcp://p:1\"} 73\n"
