@@ -91,7 +91,8 @@ static void check_received(const char *const messages[], const char *file, int l
 
 static void begin(void)
 {
-	configs[0] = configs[1] = core.config;
+	configs[0] = core.config;
+	configs[1] = NULL; /* there is but one */
 	env = (struct control_env){
 		.loop = &world.loop, .settings = core.settings, .configs = configs};
 	notifier = systemd_start(&env);
