@@ -283,6 +283,54 @@ static void signal__to_a_process_that_cannot_be_seen__takes_a_good_file(void **s
 	}
 }
 
+/* ---- the text of the file ---- */
+
+static void file__is_one_line_with_a_number_over_1(void **state)
+{
+	static const struct {
+		const char *text;
+		pid_t pid; /* 0: it is none */
+	} rows[] = {{"2", 2}, {"2\n", 2}, {" 42", 42}, {"  42 \n", 42}, {"42\r\n", 42},
+		{"42 \r", 42}, {"2147483647", INT_MAX}, {"2147483648", 0}, {"1", 0}, {"0", 0},
+		{"", 0}, {"\n", 0}, {" ", 0}, {"-2", 0}, {"+2", 0}, {"x", 0}, {"2x", 0},
+		{"2\n\n", 0}, {"2\n3", 0}, {"2 3", 0}, {"\t2", 0}, {"99999999999999999999999", 0},
+		{"2                               ", 2}, {"2                                ", 0}};
+	const struct trusted_who who = trusted_signaller();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		uid_t holder = 7;
+		pid_t pid;
+
+		scratch_write(dir, "pid", rows[i].text, strlen(rows[i].text));
+		pid = pidfile_read(&sys, &who, path, &holder, why);
+		if (pid != (rows[i].pid ? rows[i].pid : -EINVAL))
+			fail_msg("'%s' is %d", rows[i].text, (int)pid);
+		if (rows[i].pid)
+			continue;
+		assert_non_null(strstr(why, "the pidfile "));
+		assert_non_null(strstr(why, "/pid is not one line with a number over 1"));
+	}
+}
+
+static void file__that_cannot_be_read__says_why(void **state)
+{
+	const struct trusted_who who = trusted_signaller();
+	uid_t holder;
+
+	(void)state;
+	assert_int_equal(pidfile_read(&sys, &who, path, &holder, why), -ENOENT);
+	assert_non_null(strstr(why, "cannot read the pidfile "));
+	assert_non_null(strstr(why, "/pid: "));
+	assert_int_equal(mkdir(path, 0755), 0);
+	assert_true(pidfile_read(&sys, &who, path, &holder, why) < 0);
+	assert_non_null(strstr(why, "cannot read the pidfile "));
+	assert_int_equal(rmdir(path), 0);
+	assert_int_equal(mkfifo(path, 0644), 0);
+	assert_int_equal(pidfile_read(&sys, &who, path, &holder, why), -EINVAL);
+	assert_non_null(strstr(why, "/pid: it is not a regular file"));
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -295,6 +343,8 @@ int main(void)
 		CASE(signal__through_a_link_of_another_user__reaches_that_user_s_processes_alone),
 		CASE(signal__to_nothing_but_a_process__is_refused),
 		CASE(signal__to_a_process_that_cannot_be_seen__takes_a_good_file),
+		CASE(file__is_one_line_with_a_number_over_1),
+		CASE(file__that_cannot_be_read__says_why),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
