@@ -77,14 +77,19 @@ static void append_text_value(struct buffer *b, const char *value)
 	buffer_fini(&shown);
 }
 
+static void begin_text_line(struct buffer *b, enum log_level level, const char *message)
+{
+	if (!isatty(STDERR_FILENO))
+		buffer_printf(b, "<%c>", levels[level].priority);
+	escape_append(b, message, strlen(message));
+}
+
 static void append_text_line(
 	struct buffer *b, enum log_level level, const char *message, va_list pairs)
 {
 	const char *key, *value;
 
-	if (!isatty(STDERR_FILENO))
-		buffer_printf(b, "<%c>", levels[level].priority);
-	escape_append(b, message, strlen(message));
+	begin_text_line(b, level, message);
 	while ((key = va_arg(pairs, const char *))) {
 		value = va_arg(pairs, const char *);
 		if (!value)
@@ -94,10 +99,8 @@ static void append_text_line(
 	}
 }
 
-static void append_json_line(
-	struct buffer *b, enum log_level level, const char *message, va_list pairs)
+static void begin_json_line(struct buffer *b, enum log_level level, const char *message)
 {
-	const char *key, *value;
 	struct timespec now;
 	struct tm tm;
 	char time[32], text[64];
@@ -110,6 +113,14 @@ static void append_json_line(
 	json_writer_text(b, "time", text);
 	json_writer_text(b, "level", levels[level].name);
 	json_writer_text(b, "message", message);
+}
+
+static void append_json_line(
+	struct buffer *b, enum log_level level, const char *message, va_list pairs)
+{
+	const char *key, *value;
+
+	begin_json_line(b, level, message);
 	while ((key = va_arg(pairs, const char *))) {
 		value = va_arg(pairs, const char *);
 		if (value)
@@ -157,11 +168,10 @@ void log_line(enum log_level level, const char *message, ...)
 	if (b.error) { /* far too long: the message alone */
 		buffer_clear(&b);
 		if (style == LOG_FORMAT_JSON) {
-			json_writer_begin_object(&b, NULL);
-			json_writer_text(&b, "message", message);
+			begin_json_line(&b, level, message);
 			json_writer_end_object(&b);
 		} else {
-			escape_append(&b, message, strlen(message));
+			begin_text_line(&b, level, message);
 		}
 	}
 	if (style == LOG_FORMAT_TEXT && b.len >= LINE)

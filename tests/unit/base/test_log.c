@@ -92,6 +92,30 @@ static void text__longer_than_the_bound__is_cut_to_one_line(void **state)
 	assert_int_equal(text[2047], '\n');
 }
 
+static void line__of_a_value_far_too_long__is_the_message_alone(void **state)
+{
+	static const char *const expected[] = {
+		[LOG_FORMAT_TEXT] = "<4>it\\x1b happened\n",
+		[LOG_FORMAT_JSON] = ",\"level\":\"warn\",\"message\":\"it\\u001b happened\"}\n",
+	};
+	char text[4096], *value = malloc(1u << 20);
+
+	(void)state;
+	assert_non_null(value);
+	memset(value, 'x', (1u << 20) - 1);
+	value[(1u << 20) - 1] = '\0';
+	for (int style = LOG_FORMAT_TEXT; style <= LOG_FORMAT_JSON; style++) {
+		log_setup(LOG_LEVEL_INFO, (enum log_format)style);
+		capture();
+		log_warn("it\033 happened", "value", value);
+		captured(text);
+		/* behind the time */
+		assert_string_equal(style == LOG_FORMAT_JSON ? strstr(text, ",\"level\"") : text,
+			expected[style]);
+	}
+	free(value);
+}
+
 static void level__below_the_threshold__writes_nothing(void **state)
 {
 	char text[4096];
@@ -245,6 +269,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(text__of_plain_and_odd_values__is_one_line),
 		cmocka_unit_test(text__longer_than_the_bound__is_cut_to_one_line),
+		cmocka_unit_test(line__of_a_value_far_too_long__is_the_message_alone),
 		cmocka_unit_test(level__below_the_threshold__writes_nothing),
 		cmocka_unit_test(json__of_any_value__is_a_valid_object),
 		cmocka_unit_test(url__with_a_query__is_shown_without_it),
