@@ -142,7 +142,6 @@ static void try_latest(struct config *c)
 /* The pull has brought all: asks the rollout, or lets the facts settle. */
 static void pull_succeeded(struct config *c)
 {
-	c->status.failed_here = false;
 	if (!c->run.bootstrapping)
 		c->run.cause = KIND_CAUSE_NONE;
 	try_latest(c);

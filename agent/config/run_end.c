@@ -123,6 +123,7 @@ static void end_by_facts(struct config *c, const struct situation *s)
 	char what[64];
 	enum rejection_reason reason = settle_rejection(c, s, &why);
 
+	c->status.failed_here = false;
 	if (reason == REJECTION_REASONS) {
 		end_good_run(c, c->run.result.outcome == CONFIG_PUBLISHED ? CONFIG_PUBLISHED
 									  : CONFIG_UNCHANGED);

@@ -242,26 +242,18 @@ static void connection_made(struct session *s)
 	report_missed(s, "connected", 0); /* all that was sent before */
 }
 
-/* One line a minute of each kind. False: it is not logged. */
-static bool report_change(struct session *s, uint64_t now_ms, const char *kind, const char *message)
-{
-	unsigned repeated;
-	bool pass = log_limit_pass(&s->change_log, now_ms, kind, &repeated);
-
-	if (pass)
-		log_warn(message, "endpoint", s->at.endpoint, "repeated",
-			repeated ? LOG_U64(repeated) : NULL);
-	return pass;
-}
-
 /* Of a publisher that comes and goes, the second line says so. */
 static void report_lost(struct session *s, uint64_t now_ms)
 {
-	s->quiet = !report_change(s, now_ms, "lost",
-			   "push channel lost: reconnecting; pulls go on by interval") &&
-		   !report_change(s, now_ms, "lost again",
-			   "push channel lost again: it comes and goes, and is logged once a "
-			   "minute");
+	unsigned repeated = 0;
+	bool first = log_limit_pass(&s->change_log, now_ms, "lost", &repeated);
+
+	s->quiet = !first && !log_limit_pass(&s->change_log, now_ms, "lost again", &repeated);
+	if (!s->quiet)
+		log_warn(first ? "push channel lost: reconnecting; pulls go on by interval"
+			       : "push channel lost again: it comes and goes; logged once a minute",
+			"endpoint", s->at.endpoint, "repeated",
+			repeated ? LOG_U64(repeated) : NULL);
 }
 
 static enum session_action connection_lost(struct session *s, uint64_t now_ms)
@@ -329,7 +321,11 @@ uint64_t session_deadline_ms(const struct session *s)
 
 static void publisher_silent(struct session *s, uint64_t now_ms)
 {
-	report_change(s, now_ms, "silent", "push channel silent: pulling, and making a new socket");
+	unsigned repeated;
+
+	if (log_limit_pass(&s->change_log, now_ms, "silent", &repeated))
+		log_warn("push channel silent: pulling, and making a new socket", "endpoint",
+			s->at.endpoint, "repeated", repeated ? LOG_U64(repeated) : NULL);
 	atomic_store(&s->state, PUSH_SILENT);
 	s->heard_heartbeat = false;
 	/* a publisher that hangs is silent for a whole fleet at the same moment */
@@ -339,13 +335,17 @@ static void publisher_silent(struct session *s, uint64_t now_ms)
 
 enum session_action session_due(struct session *s, uint64_t now_ms)
 {
+	unsigned repeated;
+
 	if (!s->deadline_ms || now_ms < s->deadline_ms)
 		return SESSION_NONE;
 	if (!awaits_rebuild(s))
 		publisher_silent(s, now_ms);
 	if (s->phase != SESSION_CLOSED) {
-		report_change(s, now_ms, "rebuilt",
-			"push channel rebuilt: the socket received nothing any more");
+		if (log_limit_pass(&s->change_log, now_ms, "rebuilt", &repeated))
+			log_warn("push channel rebuilt: the socket received nothing any more",
+				"endpoint", s->at.endpoint, "repeated",
+				repeated ? LOG_U64(repeated) : NULL);
 		count_one(&s->rebuilds);
 	}
 	s->deadline_ms = 0;

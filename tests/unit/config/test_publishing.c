@@ -277,6 +277,25 @@ static void saved_version__that_fails_before_it_touches_anything__is_no_drift(vo
 	assert_not_logged("changed by somebody else");
 }
 
+static void publication__that_failed__is_a_problem_of_this_host_until_it_is_done(void **state)
+{
+	(void)state;
+	begin("");
+	disk_fails(CALL_WRITE, 1, true, ENOSPC);
+	pull_of("n: 2\n");
+	assert_int_equal(core_status().cause, KIND_CAUSE_HOST);
+	disk_recovers();
+	world.disk.held = true;
+	pull();
+	assert_true(core.config->step.publishing);
+	assert_non_null(core_status().last_error);
+	assert_int_equal(core_status().cause, KIND_CAUSE_HOST);
+	world.disk.held = false;
+	world_turn();
+	assert_shows("n: 2\n");
+	assert_int_equal(core_status().cause, KIND_CAUSE_NONE);
+}
+
 static void publication__that_the_disk_fails__is_a_problem_of_this_host(void **state)
 {
 	(void)state;
@@ -525,8 +544,9 @@ static void sync__asked_for_during_another__follows_it(void **state)
 
 static void sync__that_fails__says_why(void **state)
 {
-	static const char line[] = "<4>the state file is not on the disk%s: a power cut may lose it "
-				   "config=web why=\"%s\"";
+	static const char line[] =
+		"<4>the state file is not on the disk%s: a power cut may lose it "
+		"config=web why=\"%s\"";
 
 	(void)state;
 	begin("");
@@ -648,6 +668,7 @@ int main(void)
 		CORE_TEST_DISK(state_file_and_ledger__are_brought_to_the_disk_together),
 		CORE_TEST(saved_version__that_fails_before_it_touches_anything__is_no_drift),
 		CORE_TEST(publication__that_the_disk_fails__is_a_problem_of_this_host),
+		CORE_TEST_DISK(publication__that_failed__is_a_problem_of_this_host_until_it_is_done),
 		CORE_TEST(pin__while_a_saved_version_is_validated__holds_it),
 		CORE_TEST(publication__is_logged_with_version_size_file_and_origin),
 		CORE_TEST(publication__up_to_the_bound__is_the_loops),
