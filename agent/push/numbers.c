@@ -44,8 +44,11 @@ static const char *numbered_name_at(const void *topics, size_t i)
 static int insert_numbered(struct push_numbers *n, size_t at, const char *name)
 {
 	char *copy = strdup(name);
-	struct numbered_topic *more = realloc(n->topics, (n->count + 1) * sizeof(*more));
+	bool full = (n->count & (n->count - 1)) == 0; /* room for the next power of two, or none */
+	struct numbered_topic *more = n->topics;
 
+	if (full)
+		more = realloc(n->topics, (n->count ? 2 * n->count : 1) * sizeof(*more));
 	if (more)
 		n->topics = more;
 	if (!copy || !more) {

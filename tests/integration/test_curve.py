@@ -284,7 +284,7 @@ class Foreign(Curve):
         self.pushed(agent, 3, lambda: publisher.send(b'web'))
         before = agent.log.count
         publisher.send(b'web', b'x' * (1 << 20))
-        agent.log.wait('rebuil|refused', before)
+        agent.log.wait('lost|refused', before)
         publisher.wait_subscribed()
         self.pushed(agent, 4, lambda: publisher.send(b'web'))
         self.ended(agent)

@@ -725,9 +725,9 @@ static void roster__that_grows_beyond_its_bound__says_so(void **state)
 static int fill(struct roster *r, const char *format, const char *text)
 {
 	char key[64];
-	int n = 0;
+	int n;
 
-	for (;; n++) {
+	for (n = 0; n < 1000; n++) {
 		snprintf(key, sizeof(key), "%s%03d", format, n);
 		if (put_key(r, key, text))
 			break;
