@@ -65,7 +65,7 @@ class Steady(harness.Case):
         self.assertGreaterEqual(polls, POLLS)
         self.assertLessEqual(own / polls, OWN)
         self.assertLessEqual(live, SPARE)
-        self.assertLessEqual(rss, 0)
+        self.assertLessEqual(rss, 8)  # a page of the stack may be touched for the first time
         self.assertLessEqual(descriptors, 1)  # a connection may just be made
         self.agent.stop()
 

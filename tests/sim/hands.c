@@ -189,9 +189,9 @@ static void leave_page(struct subject *s)
 	if (!page)
 		return;
 	snprintf(path, sizeof(path), "%s/gone.gen", s->runtime_dir);
-	disk_put(path, page, len);
+	disk_replace(path, page, len);
 	snprintf(path, sizeof(path), "%s/.gone.snap" HANDS_TEMPORARY, s->runtime_dir);
-	disk_put(path, "something", 9);
+	disk_replace(path, "something", 9);
 }
 
 /* ---- in the state directory ---- */

@@ -668,7 +668,8 @@ int main(void)
 		CORE_TEST_DISK(state_file_and_ledger__are_brought_to_the_disk_together),
 		CORE_TEST(saved_version__that_fails_before_it_touches_anything__is_no_drift),
 		CORE_TEST(publication__that_the_disk_fails__is_a_problem_of_this_host),
-		CORE_TEST_DISK(publication__that_failed__is_a_problem_of_this_host_until_it_is_done),
+		CORE_TEST_DISK(
+			publication__that_failed__is_a_problem_of_this_host_until_it_is_done),
 		CORE_TEST(pin__while_a_saved_version_is_validated__holds_it),
 		CORE_TEST(publication__is_logged_with_version_size_file_and_origin),
 		CORE_TEST(publication__up_to_the_bound__is_the_loops),
