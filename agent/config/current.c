@@ -226,9 +226,9 @@ static bool is_good(struct config *c, uint64_t generation)
 	buffer_init(&body, CANDIDATE_MAX_BYTES);
 	good = store_load_generation(c->current.store, generation, &v, &body) == 0;
 	if (good) {
-		enum situation_verdict verdict = decisions_verdict(c, v.sha256);
+		const struct ledger_verdict *verdict = decisions_find_verdict(c, v.sha256);
 
-		good = verdict != VERDICT_PROBE && verdict != VERDICT_OPERATOR;
+		good = !verdict || !rejection_is_rollback(rejection_parse(verdict->check));
 		version_fini(&v);
 	}
 	buffer_fini(&body);
