@@ -17,6 +17,11 @@ static void rollout_says(const char *text)
 	world_put("/rollout.yaml", text);
 }
 
+static void rollout_fails(enum pull_outcome outcome, enum kind_cause cause, const char *why)
+{
+	page_fails("/rollout.yaml", outcome, cause, why);
+}
+
 static void rollout__that_is_not_there__lets_every_host_take_it(void **state)
 {
 	(void)state;
@@ -236,21 +241,15 @@ static void rollout__that_is_too_large__fails_the_run(void **state)
 
 static void rollout__whose_server_is_down__fails_the_run(void **state)
 {
-	struct page *p;
-
 	(void)state;
 	begin();
 	rollout_says("percent: 0\n");
-	p = world_find_page("/rollout.yaml");
-	p->fails = PULL_FAILED;
-	p->cause = KIND_CAUSE_UNREACHABLE;
-	p->why = "connection refused";
+	rollout_fails(PULL_FAILED, KIND_CAUSE_UNREACHABLE, "connection refused");
 	pull_of("n: 2\n");
 	assert_outcome(CONFIG_FAILED);
 	assert_error("/rollout.yaml: connection refused");
 	assert_shows("n: 1\n");
-	p->fails = PULL_TIMEOUT;
-	p->why = "no answer";
+	rollout_fails(PULL_TIMEOUT, KIND_CAUSE_UNREACHABLE, "no answer");
 	pull();
 	assert_true(core_status().next_pull_in_ms > HOUR);
 }
@@ -367,20 +366,14 @@ static void rollout__that_is_wrong__says_where(void **state)
 
 static void rollout__whose_server_fails__has_its_cause(void **state)
 {
-	struct page *p;
-
 	(void)state;
 	begin();
 	rollout_says("percent: 100\n");
-	p = world_find_page("/rollout.yaml");
-	p->fails = PULL_TIMEOUT;
-	p->cause = KIND_CAUSE_TIMEOUT;
-	p->why = "no answer";
+	rollout_fails(PULL_TIMEOUT, KIND_CAUSE_TIMEOUT, "no answer");
 	pull_of("n: 2\n");
 	assert_int_equal(core_status().cause, KIND_CAUSE_TIMEOUT);
 	assert_int_equal(core_status().supervisor->count[SUPERVISOR_TIMEOUT], 1);
-	p->fails = PULL_FAILED;
-	p->cause = KIND_CAUSE_FORBIDDEN;
+	rollout_fails(PULL_FAILED, KIND_CAUSE_FORBIDDEN, "no answer");
 	pull();
 	assert_int_equal(core_status().cause, KIND_CAUSE_FORBIDDEN);
 	assert_int_equal(core_status().supervisor->count[SUPERVISOR_FAILED], 1);

@@ -150,15 +150,21 @@ static void bootstrap__after_a_timeout__counts_the_timeout(void **state)
 	assert_true(core_status().next_pull_in_ms > HOUR);
 }
 
-static void bootstrap__without_a_slot__fails_the_run(void **state)
+/* The server is down, and the bootstrap server is asked. */
+static void begin_bootstrap(void)
 {
-	(void)state;
 	server_is_down();
 	world_put("/boot.yaml", "n: 0\n");
 	core_make(BOOTSTRAP);
 	config_start(core.config, true);
 	for (int i = 0; i < 10 && !core.config->run.bootstrapping; i++)
 		world_step();
+}
+
+static void bootstrap__without_a_slot__fails_the_run(void **state)
+{
+	(void)state;
+	begin_bootstrap();
 	world.busy = true;
 	world_advance(11 * HOUR);
 	assert_error("no slot came in time");
@@ -440,12 +446,7 @@ static void bootstrap__of_a_version_that_is_kept__leaves_nothing_held(void **sta
 static void retired__during_a_bootstrap__asks_nobody_any_more(void **state)
 {
 	(void)state;
-	server_is_down();
-	world_put("/boot.yaml", "n: 0\n");
-	core_make(BOOTSTRAP);
-	config_start(core.config, true);
-	for (int i = 0; i < 10 && !core.config->run.bootstrapping; i++)
-		world_step();
+	begin_bootstrap();
 	assert_true(core.config->run.pull->waiting);
 	assert_true(config_retire(core.config, NULL, NULL));
 	for (int i = 0; i < 2; i++)

@@ -332,8 +332,9 @@ static void pinned__while_programs_check__is_not_committed(void **state)
 	world_turn();
 	assert_shows("n: 1\n");
 	assert_outcome(CONFIG_HELD);
-	assert_logged("not published: it is held meanwhile");
-	assert_logged("pinned: a new version is not published");
+	assert_line("<6>not published: it is held meanwhile config=web version=49a609b0");
+	assert_line("<6>pinned: a new version is not published config=web version=49a609b0");
+	assert_error(NULL);
 	assert_int_equal(core.config->current.saved_generation, 0);
 	operator_unpins();
 	assert_shows("n: 2\n");
@@ -503,21 +504,6 @@ static void request__that_fails__is_logged_with_what_was_asked(void **state)
 	assert_done();
 }
 
-static void step__that_is_held_meanwhile__is_logged_with_its_version(void **state)
-{
-	(void)state;
-	server_has("n: 1\n");
-	agent_starts("check: [/bin/true, '{path}']");
-	world.programs_hang = true;
-	pull_of("n: 2\n");
-	operator_pins(0);
-	world.programs_hang = false;
-	world_turn();
-	assert_line("<6>not published: it is held meanwhile config=web version=49a609b0");
-	assert_line("<6>pinned: a new version is not published config=web version=49a609b0");
-	assert_error(NULL);
-}
-
 static void recomposition__whose_bytes_are_lost__is_said_and_tried_again(void **state)
 {
 	char path[SCRATCH_PATH + 64];
@@ -664,7 +650,6 @@ int main(void)
 		CORE_TEST(programs__are_given_the_version_and_its_number),
 		CORE_TEST(rejection__is_logged_by_its_check),
 		CORE_TEST(request__that_fails__is_logged_with_what_was_asked),
-		CORE_TEST(step__that_is_held_meanwhile__is_logged_with_its_version),
 		CORE_TEST(recomposition__whose_bytes_are_lost__is_said_and_tried_again),
 		CORE_TEST(rollback__asks_neither_guard_nor_schema),
 		CORE_TEST(saved_form__that_cannot_be_shown__is_not_saved_again),
