@@ -1,4 +1,5 @@
 /* --dry-run: all checks, what would change, and nothing is written. */
+#include "tests/unit/fixture/captured.h"
 #include "tests/unit/fixture/core.h"
 
 static char printed[8192];
@@ -6,23 +7,15 @@ static char printed[8192];
 /* One run, whose standard output is kept; NULL: one more of the same agent. */
 static void dry_run(const char *extra)
 {
-	int fd = memfd_create("out", MFD_CLOEXEC), kept = dup(STDOUT_FILENO);
-	ssize_t n;
+	struct captured out = captured_begin(STDOUT_FILENO);
 
-	assert_true(fd >= 0 && kept >= 0);
-	fflush(stdout);
-	dup2(fd, STDOUT_FILENO);
 	core.env.dry_run = core.env.once = true;
 	if (extra)
 		agent_starts(extra);
 	else
 		pull();
-	fflush(stdout);
-	dup2(kept, STDOUT_FILENO);
-	close(kept);
-	n = pread(fd, printed, sizeof(printed) - 1, 0);
-	printed[n > 0 ? n : 0] = '\0';
-	close(fd);
+	captured_read(&out, printed, sizeof(printed));
+	captured_end(&out);
 }
 
 static unsigned written(void)

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 
 #include "base/log.h"
 #include "pull/credentials.h"
+#include "tests/unit/fixture/captured.h"
 #include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/scratch.h"
 
@@ -357,10 +357,8 @@ static void warn_about(size_t place, mode_t mode, char said[1024])
 		&server.secret_file, &server.session_token_file, &server.key, NULL};
 	struct settings_header headers[] = {
 		{.name = (char *)"X-Zone", .value = (char *)"eu"}, {.name = (char *)"X-Key"}};
-	int log = memfd_create("log", MFD_CLOEXEC), before = dup(STDERR_FILENO);
-	ssize_t n;
+	struct captured log = captured_begin(STDERR_FILENO);
 
-	assert_true(log >= 0 && before >= 0 && dup2(log, STDERR_FILENO) >= 0);
 	log_setup(LOG_LEVEL_WARN, LOG_FORMAT_TEXT);
 	assert_int_equal(chmod(path, mode), 0);
 	if (places[place]) {
@@ -371,11 +369,8 @@ static void warn_about(size_t place, mode_t mode, char said[1024])
 		server.header_count = 2;
 	}
 	credentials_warn(&server);
-	dup2(before, STDERR_FILENO);
-	close(before);
-	n = pread(log, said, 1023, 0);
-	said[n > 0 ? n : 0] = '\0';
-	close(log);
+	captured_read(&log, said, 1024);
+	captured_end(&log);
 	free(path);
 }
 

@@ -9,13 +9,13 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/log.h"
 #include "pull/upstream.h"
+#include "tests/unit/fixture/captured.h"
 #include "tests/unit/fixture/fault_memory.h"
 
 #define HOSTS 3000
@@ -120,23 +120,21 @@ static unsigned count_warnings(struct settings_server *settings)
 {
 	static char plain[] = "HTTP://plain.example", secure[] = "https://secure.example",
 		    other[] = "http2://other.example", name[] = "main";
-	char *list[] = {secure, plain, other}, text[4096] = "";
-	int log = memfd_create("log", MFD_CLOEXEC), kept = dup(STDERR_FILENO);
+	char *list[] = {secure, plain, other}, text[4096];
+	struct captured log;
 	struct loop *l = loop_new(&sys_real);
 	unsigned lines = 0;
 
-	assert_true(log >= 0 && kept >= 0 && l);
+	assert_non_null(l);
 	settings->urls = list;
 	settings->url_count = 3;
 	settings->max_in_flight = 1;
 	settings->name = name;
 	log_setup(LOG_LEVEL_WARN, LOG_FORMAT_TEXT);
-	dup2(log, STDERR_FILENO);
+	log = captured_begin(STDERR_FILENO);
 	unmake_server(make_server(l, &sys_real, settings));
-	dup2(kept, STDERR_FILENO);
-	assert_true(pread(log, text, sizeof(text) - 1, 0) >= 0);
-	close(kept);
-	close(log);
+	captured_read(&log, text, sizeof(text));
+	captured_end(&log);
 	loop_free(l);
 	for (const char *p = text; (p = strstr(p, "without TLS: anyone")); p++)
 		lines++;

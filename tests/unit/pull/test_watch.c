@@ -11,7 +11,6 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -19,6 +18,7 @@
 #include "base/log.h"
 #include "files/file_watch.h"
 #include "pull/watch.h"
+#include "tests/unit/fixture/captured.h"
 #include "tests/unit/fixture/scratch.h"
 
 #define ITEMS (KIND_MAX_WATCHED + 6)
@@ -482,11 +482,10 @@ static void add__of_what_does_not_go_together__makes_a_request_each(void **state
 static void add__of_too_many__leaves_the_others_as_they_are(void **state)
 {
 	static struct settings_server servers[MANY];
-	int log = memfd_create("log", MFD_CLOEXEC), before = dup(STDERR_FILENO);
-	char said[4096] = "";
+	struct captured log = captured_begin(STDERR_FILENO);
+	char said[4096];
 
 	(void)state;
-	assert_true(log >= 0 && before >= 0 && dup2(log, STDERR_FILENO) >= 0);
 	log_setup(LOG_LEVEL_WARN, LOG_FORMAT_TEXT);
 	server.kind = SETTINGS_ETCD;
 	for (size_t i = 0; i < MANY; i++) {
@@ -494,10 +493,8 @@ static void add__of_too_many__leaves_the_others_as_they_are(void **state)
 		assert_int_equal(
 			add_at(&servers[i], i, "/a"), i < WATCH_MAX_REQUESTS ? 0 : -ENOSPC);
 	}
-	dup2(before, STDERR_FILENO);
-	close(before);
-	assert_true(pread(log, said, sizeof(said) - 1, 0) > 0);
-	close(log);
+	captured_read(&log, said, sizeof(said));
+	captured_end(&log);
 	assert_non_null(strstr(said, "too many documents are watched: the others are polled"));
 	assert_null(strstr(strstr(said, "too many") + 1, "too many")); /* once */
 	assert_int_equal(state_of(MANY - 1), WATCH_OFF);

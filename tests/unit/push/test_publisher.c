@@ -9,7 +9,6 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -20,6 +19,7 @@
 #include "push/message.h"
 #include "push/peer_guard.h"
 #include "push/publisher.h"
+#include "tests/unit/fixture/captured.h"
 #include "tests/unit/fixture/fault_zmq.h"
 #include "tests/unit/fixture/scratch.h"
 
@@ -31,7 +31,7 @@ static char public_key[CURVE_TEXT], ipc[SCRATCH_PATH + 16], said[8192];
 static unsigned char binary_key[CURVE_KEY];
 static struct publisher *publisher;
 static void *subscriber, *zap;
-static int log_fd, stderr_fd;
+static struct captured captured;
 
 static int set_up(void **state)
 {
@@ -40,9 +40,7 @@ static int set_up(void **state)
 	(void)state;
 	alarm(60);
 	log_setup(LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
-	log_fd = memfd_create("log", MFD_CLOEXEC);
-	stderr_fd = dup(STDERR_FILENO);
-	dup2(log_fd, STDERR_FILENO);
+	captured = captured_begin(STDERR_FILENO);
 	scratch_open(dir, scratch_memory());
 	snprintf(key_file, sizeof(key_file), "%s/key", dir);
 	snprintf(allow_file, sizeof(allow_file), "%s/allow", dir);
@@ -65,9 +63,7 @@ static int tear_down(void **state)
 		zmq_close(zap);
 	publisher_close(publisher);
 	subscriber = zap = publisher = NULL;
-	dup2(stderr_fd, STDERR_FILENO);
-	close(stderr_fd);
-	close(log_fd);
+	captured_end(&captured);
 	scratch_close(dir);
 	assert_int_equal(fault_zmq.sockets, 0);
 	assert_int_equal(fault_zmq.contexts, 0);
@@ -77,9 +73,7 @@ static int tear_down(void **state)
 /* What was logged so far. */
 static const char *read_log(void)
 {
-	ssize_t n = pread(log_fd, said, sizeof(said) - 1, 0);
-
-	said[n > 0 ? n : 0] = '\0';
+	captured_read(&captured, said, sizeof(said));
 	return said;
 }
 

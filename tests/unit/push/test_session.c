@@ -8,13 +8,13 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <cmocka.h>
 
 #include "base/log.h"
 #include "push/session.h"
+#include "tests/unit/fixture/captured.h"
 
 #define BEGIN_MS UINT64_C(1000000)
 #define HEARTBEAT_MS 5000
@@ -460,11 +460,10 @@ static void lose_and_connect(void)
 
 static void end__again_and_again__is_two_lines_a_minute(void **state)
 {
-	int log = memfd_create("log", MFD_CLOEXEC), before = dup(STDERR_FILENO);
-	char said[4096] = "";
+	struct captured log = captured_begin(STDERR_FILENO);
+	char said[4096];
 
 	(void)state;
-	assert_true(log >= 0 && before >= 0 && dup2(log, STDERR_FILENO) >= 0);
 	log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
 	begin_far();
 	connect_wholly();
@@ -472,10 +471,8 @@ static void end__again_and_again__is_two_lines_a_minute(void **state)
 		lose_and_connect();
 	clock_ms += 60000;
 	lose_and_connect();
-	dup2(before, STDERR_FILENO);
-	close(before);
-	assert_true(pread(log, said, sizeof(said) - 1, 0) > 0);
-	close(log);
+	captured_read(&log, said, sizeof(said));
+	captured_end(&log);
 	assert_int_equal(count_words(said, "push channel lost: reconnecting"), 2);
 	assert_int_equal(count_words(said, "push channel lost again: it comes and goes"), 1);
 	assert_int_equal(count_words(said, "push channel connected"), 4);

@@ -12,7 +12,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -23,6 +22,7 @@
 
 #include "base/log.h"
 #include "push/subscriber.h"
+#include "tests/unit/fixture/captured.h"
 #include "tests/unit/fixture/fault_zmq.h"
 #include "tests/unit/fixture/scratch.h"
 
@@ -39,35 +39,30 @@ static char many_names[MANY][16];
 static struct subscriber *subscriber;
 static sem_t hinted;
 
-static int log_fd = -1, stderr_fd;
+static struct captured captured;
+static bool captures;
 
 static void begin_log(void)
 {
 	log_setup(LOG_LEVEL_WARN, LOG_FORMAT_TEXT);
-	log_fd = memfd_create("log", MFD_CLOEXEC);
-	stderr_fd = dup(STDERR_FILENO);
-	dup2(log_fd, STDERR_FILENO);
+	captured = captured_begin(STDERR_FILENO);
+	captures = true;
 }
 
 static void end_log(void)
 {
-	if (log_fd < 0)
-		return;
-	dup2(stderr_fd, STDERR_FILENO);
-	close(stderr_fd);
-	close(log_fd);
-	log_fd = -1;
+	if (captures)
+		captured_end(&captured);
+	captures = false;
 }
 
 static void wait_for_log(const char *words)
 {
 	uint64_t end_ms = sys_real.now_ms() + LIMIT_MS;
 	char text[4096];
-	ssize_t n;
 
 	do {
-		n = pread(log_fd, text, sizeof(text) - 1, 0);
-		text[n > 0 ? n : 0] = '\0';
+		captured_read(&captured, text, sizeof(text));
 		if (sys_real.now_ms() >= end_ms)
 			fail_msg("%s: %s", words, text);
 		poll(NULL, 0, 2);
