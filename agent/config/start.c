@@ -8,6 +8,7 @@
 #include "config/core.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,6 +17,7 @@
 #define PATIENT_RUNS 10
 #define YOUNG_MS (10 * 60 * 1000)
 #define LOST_PIN "the pinned version is not in the state directory: the pin is dropped"
+#define OLD_NUMBER "the pinned version keeps its old number: readers may have seen a newer one"
 
 /* ---- what is stored ---- */
 
@@ -99,6 +101,48 @@ static int adopt_newer_decisions(struct config *c, const struct stored *s)
 	return r == -ENOMEM ? r : 0;
 }
 
+/* Saves the bytes of a stored version once more, as the newest. The ledger goes first: the decisions
+ * in that file are of its first time. 0 or -errno. */
+static int save_as_newest(struct config *c, struct version *v, char why[FILE_WHY])
+{
+	struct ledger *ledger = c->decisions.ledger;
+	uint64_t followed = ledger->generation;
+	struct version read;
+	struct buffer body;
+	int r;
+
+	buffer_init(&body, CANDIDATE_MAX_BYTES);
+	r = store_load_generation(c->current.store, v->generation, &read, &body);
+	if (r) {
+		snprintf(why, FILE_WHY, "%s", strerror(-r));
+		buffer_fini(&body);
+		return r;
+	}
+	read.generation = store_next_generation(c->current.store);
+	ledger->generation = read.generation;
+	r = decisions_save_asked(c, why);
+	if (r == 0)
+		r = store_save(c->current.store, &read, body.data, body.len, c->settings->strict,
+			why);
+	if (r)
+		ledger->generation = followed;
+	else
+		v->generation = read.generation;
+	version_fini(&read);
+	buffer_fini(&body);
+	return r;
+}
+
+/* The pinned version is older than others, which readers may have seen: it comes back under a
+ * number that is newer than theirs. */
+static void raise_pinned(struct config *c, struct version *v)
+{
+	char why[FILE_WHY] = "";
+
+	if (save_as_newest(c, v, why))
+		log_warn(OLD_NUMBER, "config", c->settings->name, "why", why);
+}
+
 /* Notes the newest version that may be current as saved; without one of the pinned bytes the pin is
  * dropped. 0 or -ENOMEM. */
 static int note_last_good(struct config *c, const struct stored *s)
@@ -111,6 +155,8 @@ static int note_last_good(struct config *c, const struct stored *s)
 		decisions_drop_pin(c, LOST_PIN);
 	if (s->count == 0)
 		return 0;
+	if (i > 0 && i < s->count)
+		raise_pinned(c, &s->versions[i]);
 	current_note_saved(c, &s->versions[i < s->count ? i : 0]);
 	return c->current.saved_generation ? 0 : -ENOMEM;
 }

@@ -165,8 +165,45 @@ static void start__pinned_at_an_older_version__shows_that_one(void **state)
 	server_is_down();
 	somebody_writes_quietly("harm");
 	agent_restarts();
+	assert_generation(3); /* readers may have seen something of 2 */
+	assert_shows("n: 1\n");
+	agent_restarts();
+	assert_generation(3);
+}
+
+static void start__pinned_at_an_older_version__with_a_disk_that_fails__keeps_its_number(
+	void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	snapshot_is_blocked();
+	pull_of("n: 2\n");
+	operator_pins(0);
+	snapshot_is_free();
+	agent_crashes();
+	disk_fails(CALL_WRITE, 2, false, ENOSPC); /* after the ledger */
+	agent_starts("");
+	assert_logged("the pinned version keeps its old number");
 	assert_generation(1);
 	assert_shows("n: 1\n");
+	assert_int_equal(core.config->decisions.ledger->generation, 2);
+}
+
+/* The pin names the bytes that the rollback would bring. */
+static void start__pinned_while_a_rollback_waits_for_the_disk__takes_a_new_number(void **state)
+{
+	(void)state;
+	begin_with_two("durability: strict");
+	world.disk.held = true;
+	operator_rolls_back(1);
+	operator_pins(0);
+	agent_restarts();
+	assert_logged("pinned: keeping the current version config=web generation=3");
+	world.disk.held = false;
+	assert_shows("n: 1\n");
+	assert_generation(3);
+	assert_non_null(core_status().pin);
 }
 
 static void start__pinned__with_an_unreadable_file_between__finds_the_pinned_one(void **state)
@@ -439,7 +476,7 @@ static void start__pinned__between_others__shows_the_pinned_one(void **state)
 	server_is_down();
 	agent_restarts();
 	assert_shows("n: 2\n");
-	assert_generation(2);
+	assert_generation(4);
 	assert_non_null(core_status().pin);
 }
 
@@ -459,7 +496,7 @@ static void start__pinned__with_a_damaged_file_before_the_pinned_one__finds_it(v
 	damage("5");
 	damage("3");
 	agent_restarts();
-	assert_logged("started from the last known good config=web generation=2");
+	assert_logged("started from the last known good config=web generation=6");
 	assert_shows("n: 1\n"); /* composed again, without the override of then */
 	assert_non_null(core_status().pin);
 	assert_outcome(CONFIG_HELD);
@@ -822,6 +859,8 @@ int main(void)
 		CORE_TEST(start__with_other_layers_than_were_stored__publishes_nothing_of_it),
 		CORE_TEST(start__pinned__when_nothing_stored_fits__takes_what_the_server_has),
 		CORE_TEST(start__pinned_at_an_older_version__shows_that_one),
+		CORE_TEST(start__pinned_at_an_older_version__with_a_disk_that_fails__keeps_its_number),
+		CORE_TEST_DISK(start__pinned_while_a_rollback_waits_for_the_disk__takes_a_new_number),
 		CORE_TEST(start__pinned__with_an_unreadable_file_between__finds_the_pinned_one),
 		CORE_TEST(start__with_an_unusable_place__is_tried_again_at_each_run),
 		CORE_TEST(start__whose_disk_fails__is_finished_by_the_next_run),
