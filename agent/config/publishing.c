@@ -168,9 +168,6 @@ static void log_published(struct config *c, const struct publication *p)
 			VERSION_TEXT(&c->current.version), "bytes", LOG_U64(p->text_len), "file",
 			settings_place(c->settings), "origin",
 			pulled ? NULL : c->current.version.origin);
-	if (p->not_durable)
-		log_warn("published, but a power cut may bring the old version back", "config",
-			c->settings->name, "why", p->why);
 }
 
 /* What follows from the version is in the ledger; the guard compared with the one before. */
@@ -258,6 +255,9 @@ static void publication_ended(struct config *c)
 		log_published(c, &p);
 		follow_published(c);
 	}
+	if (p.not_durable)
+		log_warn("published, but a power cut may bring the old version back", "config",
+			c->settings->name, "why", p.why);
 	if (p.save && !p.state_synced)
 		publishing_sync(c, PUBLISHING_STATE);
 	run_note_published(c);

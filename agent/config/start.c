@@ -101,8 +101,8 @@ static int adopt_newer_decisions(struct config *c, const struct stored *s)
 	return r == -ENOMEM ? r : 0;
 }
 
-/* Saves the bytes of a stored version once more, as the newest. The ledger goes first: the decisions
- * in that file are of its first time. 0 or -errno. */
+/* Saves the bytes of a stored version once more, as the newest. The ledger goes first: the
+ * decisions in that file are of its first time. 0 or -errno. */
 static int save_as_newest(struct config *c, struct version *v, char why[FILE_WHY])
 {
 	struct ledger *ledger = c->decisions.ledger;
@@ -122,8 +122,8 @@ static int save_as_newest(struct config *c, struct version *v, char why[FILE_WHY
 	ledger->generation = read.generation;
 	r = decisions_save_asked(c, why);
 	if (r == 0)
-		r = store_save(c->current.store, &read, body.data, body.len, c->settings->strict,
-			why);
+		r = store_save(
+			c->current.store, &read, body.data, body.len, c->settings->strict, why);
 	if (r)
 		ledger->generation = followed;
 	else

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #define UNFIT_PIN "the pinned version does not fit the present configuration: the pin is dropped"
+#define UNREADABLE_PIN "the pinned version cannot be read: the pin is dropped"
 #define NO_PROGRAM "a program could not check the version: keeping the current version"
 #define NOT_VALIDATED "not validated: keeping the current version"
 #define NOT_COMPOSED "cannot compose the current version again"
@@ -234,7 +235,8 @@ static void show_again(struct config *c, int error, const char *why)
 			return; /* tried again at the next tick */
 		current_forget_saved(c);
 		if (!c->current.version.generation && c->decisions.ledger->pin.by)
-			decisions_drop_pin(c, UNFIT_PIN);
+			decisions_drop_pin(
+				c, file_error_may_pass(-error) ? UNREADABLE_PIN : UNFIT_PIN);
 	} else if (!heals && !settle_may_commit(c)) {
 		drop_held_step(c);
 	} else {

@@ -407,7 +407,7 @@ void subject_power_cut(struct subject *s)
 	bool settled = s->strict || world.now_us - s->changed_us > SETTLED_US;
 
 	subject_close(s);
-	if (s->repaired_us && world.now_us - s->repaired_us <= SETTLED_US)
+	if (s->repaired_us && (s->may_be_lost || world.now_us - s->repaired_us <= SETTLED_US))
 		s->foreign = true; /* the repair may be gone */
 	if (settled) {
 		s->settled = s->last;

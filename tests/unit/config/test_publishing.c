@@ -208,6 +208,26 @@ static void publication__that_may_be_lost_by_a_power_cut__is_said(void **state)
 	assert_logged("published, but a power cut may bring the old version back");
 }
 
+static void start__that_may_be_lost_by_a_power_cut__is_said(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	begin("durability: strict");
+	for (unsigned n = 1; n < 20 && !core_count_log("a power cut may bring"); n++) {
+		agent_crashes();
+		core_path(path, "out/web.yaml");
+		unlink(path);
+		core_make("durability: strict");
+		disk_fails(CALL_FSYNC, n, false, EIO);
+		config_start(core.config, true);
+		world_turn();
+		disk_recovers();
+	}
+	assert_logged("started from the last known good");
+	assert_logged("published, but a power cut may bring the old version back");
+}
+
 /* At each call that can fail, once or from then on: the old version or the new one, never a mixture
  * that lasts, and the next run finishes what is left. */
 static void fail_at_each_call(bool for_ever, int error)
@@ -659,6 +679,7 @@ int main(void)
 		CORE_TEST_DISK(ledger__is_brought_to_the_disk_by_the_worker),
 		CORE_TEST_DISK(sync__that_fails__is_said),
 		CORE_TEST_DISK(sync__without_a_descriptor__is_made_after_the_next_pull),
+		CORE_TEST_DISK(start__that_may_be_lost_by_a_power_cut__is_said),
 		CORE_TEST_DISK(strict__writes_the_ledger_to_the_disk_at_once),
 		CORE_TEST_DISK(publication__that_may_be_lost_by_a_power_cut__is_said),
 		CORE_TEST(disk__that_is_full_at_any_call__delays_the_version),

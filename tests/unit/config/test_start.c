@@ -517,6 +517,24 @@ static void start__pinned__with_nothing_stored__drops_the_pin(void **state)
 	assert_shows("n: 2\n");
 }
 
+static void start__pinned__on_a_disk_that_goes_on_failing__drops_the_pin_in_the_end(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	operator_pins(0);
+	agent_crashes();
+	core_make("");
+	disk_fails(CALL_READ, 5, true, EIO); /* when it is to be shown */
+	config_start(core.config, true);
+	pull();
+	assert_non_null(core_status().pin);
+	for (int i = 0; i < 12; i++)
+		pull();
+	assert_logged("the pinned version cannot be read: the pin is dropped config=web by=ann");
+	assert_null(core_status().pin);
+}
+
 static void start__without_descriptors_for_the_pinned_version__keeps_the_pin(void **state)
 {
 	static const char said[] = "the last known good does not fit the present configuration";
@@ -859,8 +877,10 @@ int main(void)
 		CORE_TEST(start__with_other_layers_than_were_stored__publishes_nothing_of_it),
 		CORE_TEST(start__pinned__when_nothing_stored_fits__takes_what_the_server_has),
 		CORE_TEST(start__pinned_at_an_older_version__shows_that_one),
-		CORE_TEST(start__pinned_at_an_older_version__with_a_disk_that_fails__keeps_its_number),
-		CORE_TEST_DISK(start__pinned_while_a_rollback_waits_for_the_disk__takes_a_new_number),
+		CORE_TEST(
+			start__pinned_at_an_older_version__with_a_disk_that_fails__keeps_its_number),
+		CORE_TEST_DISK(
+			start__pinned_while_a_rollback_waits_for_the_disk__takes_a_new_number),
 		CORE_TEST(start__pinned__with_an_unreadable_file_between__finds_the_pinned_one),
 		CORE_TEST(start__with_an_unusable_place__is_tried_again_at_each_run),
 		CORE_TEST(start__whose_disk_fails__is_finished_by_the_next_run),
@@ -882,6 +902,7 @@ int main(void)
 		CORE_TEST(start__pinned__between_others__shows_the_pinned_one),
 		CORE_TEST(start__pinned__with_a_damaged_file_before_the_pinned_one__finds_it),
 		CORE_TEST(start__pinned__with_nothing_stored__drops_the_pin),
+		CORE_TEST(start__pinned__on_a_disk_that_goes_on_failing__drops_the_pin_in_the_end),
 		CORE_TEST(start__without_descriptors_for_the_pinned_version__keeps_the_pin),
 		CORE_TEST(start__has_the_age_of_the_last_confirmation_not_of_the_pull),
 		CORE_TEST(start__is_logged_with_version_and_file),
