@@ -5,10 +5,11 @@
  * events were lost, or a symlink to folders was flipped (Kubernetes' ..data), the whole tree is
  * checked again.
  *
- * Files are checked in rounds, with a pause after each of three times its processor time: a storm
- * of changes leaves most of the loop to others. A name is queued once, however often it changed,
- * and no events are read before the queue is empty; so each name gets its turn, and events that the
- * kernel drops meanwhile lead to a check of the whole tree.
+ * Files are checked in rounds. They may take a quarter of the processor's time: a round that makes
+ * it more than a moment more is followed by a pause, so that a storm of changes leaves most of the
+ * loop to others, and a single one is published at once. A name is queued once, however often it
+ * changed, and no events are read before the queue is empty; so each name gets its turn, and events
+ * that the kernel drops meanwhile lead to a check of the whole tree.
  */
 #include "origin/tree_watch.h"
 
@@ -35,6 +36,7 @@
 		IN_DONT_FOLLOW)
 #define MAX_DEPTH 16
 #define ROUND_US 5000u
+#define OWED_US 4000u /* without a pause */
 
 /* A file that is there, or a name that waits for its check. */
 struct name {
@@ -60,7 +62,8 @@ struct tree_watch {
 	struct loop *loop;
 	struct loop_watch watch; /* not during a pause */
 	struct loop_timer pause;
-	bool reports, again; /* again: check the whole tree */
+	uint64_t owed_us, owed_at_us; /* four times what the rounds worked, less what passed */
+	bool reports, again;          /* again: check the whole tree */
 	struct index names;
 	struct queue quiet, waiting, later; /* each name is in one; later: in the next round */
 	struct folder *folders;
@@ -290,29 +293,56 @@ static bool fill_queue(struct tree_watch *w)
 	return n > 0;
 }
 
-static void events_readable(void *arg, int fd, unsigned events)
+static bool work_is_left(const struct tree_watch *w)
 {
-	struct tree_watch *w = arg;
+	return w->again || !TAILQ_EMPTY(&w->waiting) || !TAILQ_EMPTY(&w->later);
+}
+
+static void add_work(struct tree_watch *w, uint64_t work_us, uint64_t now_us)
+{
+	uint64_t passed_us = now_us - w->owed_at_us;
+
+	w->owed_us = (w->owed_us > passed_us ? w->owed_us - passed_us : 0) + 4 * work_us;
+	w->owed_at_us = now_us;
+}
+
+static void run_round(struct tree_watch *w)
+{
 	const struct sys *sys = loop_sys(w->loop);
 	uint64_t end_us = sys->monotonic_us() + ROUND_US, work_us = sys_thread_us();
 
-	(void)fd, (void)events;
-	loop_unwatch(&w->watch);
 	TAILQ_CONCAT(&w->waiting, &w->later, line);
 	while (sys->monotonic_us() < end_us && (!TAILQ_EMPTY(&w->waiting) || fill_queue(w)))
 		if (!TAILQ_EMPTY(&w->waiting))
 			check_next_name(w);
-	work_us = sys_thread_us() - work_us;
-	loop_timer_set(w->loop, &w->pause, loop_now_ms(w->loop) + 1 + 3 * work_us / 1000);
+	add_work(w, sys_thread_us() - work_us, sys->monotonic_us());
+}
+
+static void start_pause(struct tree_watch *w)
+{
+	loop_unwatch(&w->watch);
+	loop_timer_set(w->loop, &w->pause, loop_now_ms(w->loop) + 1 + w->owed_us / 1000);
+}
+
+static void events_readable(void *arg, int fd, unsigned events)
+{
+	struct tree_watch *w = arg;
+
+	(void)fd, (void)events;
+	run_round(w);
+	if (work_is_left(w) || w->owed_us > OWED_US)
+		start_pause(w);
 }
 
 static void pause_ended(void *arg)
 {
 	struct tree_watch *w = arg;
 
-	if (w->again || !TAILQ_EMPTY(&w->waiting) || !TAILQ_EMPTY(&w->later) ||
-		loop_watch(w->loop, &w->watch, w->watch.fd, LOOP_READ, events_readable, w))
-		events_readable(w, w->watch.fd, LOOP_READ);
+	if (!work_is_left(w) &&
+		loop_watch(w->loop, &w->watch, w->watch.fd, LOOP_READ, events_readable, w) == 0)
+		return;
+	run_round(w);
+	start_pause(w);
 }
 
 int tree_watch_start(struct loop *l, const char *path, int dir, tree_watch_changed changed,
