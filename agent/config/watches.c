@@ -1,5 +1,6 @@
 /*
- * Documents that their servers watch for us: a change is a hint to the trigger, and no more.
+ * Documents that their servers watch for us: a change is a hint to the trigger. Where the server
+ * sent the only document with it, the run that follows takes that, and has nothing to ask.
  */
 #include "config/core.h"
 
@@ -36,6 +37,17 @@ static void document_changed(void *arg, const char *key, size_t key_len, const c
 	trigger_hint(&c->run.trigger, now_ms, sys_random_upto(c->env->sys, spread_ms));
 }
 
+/* Callback. Hosts that wait for their turn ask the server then. */
+static void document_came(void *arg, const struct http_client_response *answer)
+{
+	const struct watched_layer *w = arg;
+	struct config *c = w->config;
+
+	if (w->layer < c->settings->layer_count && c->settings->push_spread_ms == 0 &&
+		!c->run.bootstrapping)
+		pull_offer(c->run.pull, answer);
+}
+
 void watches_stop(struct config *c)
 {
 	for (size_t i = 0; i < c->run.watched_count; i++)
@@ -62,7 +74,7 @@ void watches_start(struct config *c)
 		if (!settings->watch || (i == n && settings->kind == SETTINGS_NACOS))
 			continue;
 		*w = (struct watched_layer){
-			.item = {layer->path, watched_version, document_changed, w},
+			.item = {layer->path, watched_version, document_changed, w, document_came},
 			.config = c,
 			.layer = i};
 		c->run.watched_count += watch_add(c->env->watcher, settings,

@@ -11,6 +11,7 @@
 
 #include "base/log.h"
 #include "base/etag.h"
+#include "pull/kinds/answer.h"
 #include "pull/reading.h"
 
 struct pull_source {
@@ -35,6 +36,8 @@ struct pull {
 	struct version *held; /* a copy: steps go on beside the pull; NULL = nothing */
 	bool running, overloaded, forced;
 	enum kind_cause cause;
+	struct http_client_response *offer; /* NULL = none */
+	uint64_t offer_until_ms;
 	size_t left; /* parts that are not done */
 	size_t count;
 	struct pull_source sources[];
@@ -47,6 +50,15 @@ static const struct part *held_part(const struct pull_source *p)
 	return pull->held && pull->held->generation && pull->held->part_count == pull->count
 		       ? &pull->held->parts[p - pull->sources]
 		       : NULL;
+}
+
+/* What may be compared with the server's: it came from there. */
+static const struct part *held_of_server(const struct pull_source *p)
+{
+	const struct part *held = held_part(p);
+
+	return held && !held->absent && upstream_find(p->server, held->url, p->path) >= 0 ? held
+											  : NULL;
 }
 
 /* ---- the end ---- */
@@ -225,6 +237,59 @@ static void request_not_sent(void *arg, enum kind_cause cause, const char *why)
 		fail_pull(p, cause == KIND_CAUSE_HOST ? PULL_REJECTED : PULL_FAILED, cause, why);
 }
 
+/* ---- an answer without a request ---- */
+
+static void drop_offer(struct pull *pull)
+{
+	if (pull->offer)
+		buffer_fini(&pull->offer->body);
+	free(pull->offer);
+	pull->offer = NULL;
+}
+
+void pull_offer(struct pull *pull, const struct http_client_response *answer)
+{
+	struct http_client_response *copy = malloc(sizeof(*copy));
+
+	drop_offer(pull);
+	if (!copy)
+		return;
+	*copy = *answer;
+	buffer_init(&copy->coded, 0);
+	buffer_init(&copy->body, answer->body.len + 1);
+	pull->offer = copy;
+	pull->offer_until_ms = pull->env->exchange.sys->now_ms() + PULL_OFFER_MS;
+	if (pull->count != 1 || buffer_append(&copy->body, answer->body.data, answer->body.len))
+		drop_offer(pull);
+}
+
+/* True: the run has its document, and may have ended. */
+static bool take_offer(struct pull_source *p)
+{
+	struct pull *pull = p->pull;
+	struct kind_place place = {.server = upstream_settings(p->server),
+		.base = upstream_url(p->server, &p->task),
+		.path = p->path,
+		.type = p->type,
+		.held = held_of_server(p),
+		.max_bytes = upstream_settings(p->server)->max_bytes};
+	enum kind_verdict verdict = KIND_FAILED;
+	struct kind_answer answer;
+	bool taken;
+
+	if (!pull->offer)
+		return false;
+	kind_answer_init(&answer, place.max_bytes);
+	if (!pull->forced && pull->env->exchange.sys->now_ms() <= pull->offer_until_ms)
+		verdict = answer_check(&place, pull->offer, false, &answer);
+	drop_offer(pull);
+	taken = verdict == KIND_NEW || verdict == KIND_SAME;
+	if (taken)
+		take_verdict(p, verdict, &answer);
+	kind_answer_fini(&answer);
+	return taken;
+}
+
 /* ---- requests ---- */
 
 static int build_pull_request(
@@ -241,7 +306,7 @@ static int start_exchange(struct pull_source *p, char why[FILE_WHY])
 {
 	const struct pull *pull = p->pull;
 	const char *base = upstream_url(p->server, &p->task);
-	const struct part *held = held_part(p);
+	const struct part *held = held_of_server(p);
 	size_t len = strlen(base);
 	struct exchange_request request = {
 		.server = upstream_settings(p->server),
@@ -258,7 +323,7 @@ static int start_exchange(struct pull_source *p, char why[FILE_WHY])
 		.arg = p,
 	};
 
-	if (held && !held->absent && upstream_find(p->server, held->url, p->path) >= 0) {
+	if (held) {
 		request.place.held = held;
 		request.place.same_address =
 			strncmp(held->url, base, len) == 0 && strcmp(held->url + len, p->path) == 0;
@@ -304,6 +369,8 @@ static bool slot_ready(void *arg)
 			return false;
 		}
 	}
+	if (first && take_offer(p))
+		return false;
 	if (start_exchange(p, why)) {
 		fail_pull(p, PULL_REJECTED, KIND_CAUSE_HOST, why);
 		return false;
@@ -407,6 +474,7 @@ void pull_free(struct pull *pull)
 		return;
 	pull_drop(pull);
 	drop_held(pull);
+	drop_offer(pull);
 	for (size_t i = 0; i < pull->count; i++) {
 		struct pull_source *p = &pull->sources[i];
 

@@ -79,6 +79,11 @@ const struct version *pull_held(const struct pull *pull);
 bool pull_give_up(struct pull *pull);
 /* True when no server is waited for: the answers are being read here. */
 bool pull_reading(const struct pull *pull);
+/* A watch brought this answer to the request for the only document, which is copied: a run that
+ * begins within PULL_OFFER_MS, and is not forced, takes it instead of asking, if it holds the
+ * document. */
+#define PULL_OFFER_MS 1000u
+void pull_offer(struct pull *pull, const struct http_client_response *answer);
 /* The version of part i that its server showed last, "" = there was none; NULL = nothing yet, or
  * the server is not watched. */
 const char *pull_seen(const struct pull *pull, size_t i);

@@ -1,6 +1,6 @@
 /*
- * Watches. Surprising: a watch never passes on the new value, even where the server sends it; and
- * its first answer counts as a change, since changes before it were not seen. Where the server
+ * Watches. Surprising: the first answer of a watch counts as a change, since changes before it were
+ * not seen. Where the server
  * compares versions, a request sent before the pull has ended would be answered at once; the next
  * request clears `reported`. The end of a watch that was held for a while (a restart, a proxy's
  * time limit) does not count against the address.
@@ -144,6 +144,14 @@ static void item_changed(void *arg, size_t i, const char *key, size_t key_len, c
 
 	item->reported = q->kind->compares;
 	item->changed(item->arg, key, key_len, version);
+}
+
+static void item_answered(void *arg, size_t i, const struct http_client_response *answer)
+{
+	struct watch_request *q = arg;
+
+	if (q->items[i]->answered)
+		q->items[i]->answered(q->items[i]->arg, answer);
 }
 
 static void read_whole_answer(struct watch_request *q, const struct http_client_response *response)
@@ -347,7 +355,10 @@ static struct watch_request *add_request(struct watch *w, const struct settings_
 		.session = session,
 		.backoffs = backoff_join_all(w->backoffs, server),
 		.address = w->sys->host() % server->url_count,
-		.watch = {.items = q->watched, .changed = item_changed, .arg = q},
+		.watch = {.items = q->watched,
+			.changed = item_changed,
+			.answered = item_answered,
+			.arg = q},
 	};
 	if (!q->backoffs) {
 		free(q);

@@ -1,6 +1,7 @@
 /*
  * Servers that report when a document changes: long polls and streams (servers: watch), and the
- * directories of local files. A hint to the trigger: a changed document is pulled as ever.
+ * directories of local files. A hint to the trigger: a changed document is pulled as ever, but for
+ * the request where the document came with the news.
  *
  * Documents of one server share a request where its kind allows it. A watch that fails starts again
  * from its position, at the next address that is not in backoff, after a growing, jittered delay;
@@ -41,6 +42,8 @@ struct watch_item {
 	/* The document changed, or may have; see kind_watch. */
 	void (*changed)(void *arg, const char *key, size_t key_len, const char *version);
 	void *arg;
+	/* The whole document came with the news; see kind_watch. NULL = not wanted. */
+	void (*answered)(void *arg, const struct http_client_response *answer);
 
 	/* private */
 	bool reported; /* a change; waits for watch_followed() */

@@ -116,6 +116,17 @@ class Keys(Store):
         self.stands(self.consul.put(NAME, 'a: 1\n'))
         self.assertEqual((self.standing(), self.agent.status()['cause']), ('a: 1\n', None))
 
+    def test_what_the_watch_brought_is_not_asked_for(self):
+        self.consul.put(NAME, 'a: 1\n')
+        self.begin_consul()
+        self.settled()
+        asked = len([r for r in self.consul.requests if is_pull(r)])
+        for n in range(2, 7):
+            self.consul.wait_holding()
+            self.stands(self.consul.put(NAME, f'a: {n}\n'))
+            self.assertEqual(self.standing(), f'a: {n}\n')
+        self.assertEqual(len([r for r in self.consul.requests if is_pull(r)]), asked)
+
     def test_a_key_that_goes_is_not_found_at_once(self):
         self.consul.put(NAME, 'a: 1\n')
         self.begin_consul()
@@ -191,9 +202,9 @@ class Causes(Store):
         good()
 
     def test_an_answer_that_is_cut_is_made_up_for(self):
-        """The watch tells once, and the interval is an hour."""
+        """The watch tells once, and the interval is an hour. With a spread what it brings is asked for again."""
         self.consul.put(NAME, 'a: 1\n')
-        self.begin_consul()
+        self.begin_consul(more='    push_spread: 1ms\n')
         for fault in ({'reset': True}, {'cut': 20}, {'status': 500, 'body': 'No cluster leader'}):
             self.settled()
             self.consul.fault(2, is_pull, **fault)
@@ -217,13 +228,13 @@ class Access(Store):
         self.begin_as()
         self.settled()
         self.stands(self.consul.put(NAME, 'a: 2\n'))
-        # it is taken away while the watch waits, and another one is given
+        # it is taken away while the watch waits, which the server still answers, and another one is given
         del self.consul.tokens['secret-1']
-        self.consul.put(NAME, 'a: 3\n')
+        self.stands(self.consul.put(NAME, 'a: 3\n'))
         self.assertIn('ACL not found', self.fails('forbidden'))
         self.consul.allow('secret-2', read=['app/'])
         self.write('token', 'secret-2\n')
-        self.assertEqual(self.agent.refresh()['outcome'], 'published')
+        self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')
         self.assertEqual(self.standing(), 'a: 3\n')
         self.stands(self.consul.put(NAME, 'a: 4\n'))
         self.assertFalse([line for line in self.agent.log.seen if 'secret-' in line])

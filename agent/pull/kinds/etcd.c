@@ -449,6 +449,46 @@ static int read_cancel(struct kind_watch *w, const struct node *result, char why
 	return refuse_words(reason, len, 400, why);
 }
 
+/* The last event of a single key has what a request would bring: the same answer, at the revision
+ * of the change. */
+static void pass_on_answer(struct kind_watch *w, size_t item, const uint64_t numbers[EPOCH_NUMBERS],
+	const struct node *events)
+{
+	const struct node *event = events->type == NODE_LIST && events->first ? events->last : NULL,
+			  *pair = event ? node_member(event, "kv", NODE_MAP) : NULL;
+	struct http_client_response answer = {
+		.result = HTTP_CLIENT_OK, .status = 200, .framed = true};
+	struct buffer *b = &answer.body;
+	const char *key, *value, *type;
+	size_t key_len, value_len, type_len;
+	uint64_t revision;
+
+	if (!w->answered || kv_is_prefix(w->items[item].path) || !pair ||
+		!kv_text(event, "type", &type, &type_len) || strcmp(type, "DELETE") == 0 ||
+		!kv_text(pair, "key", &key, &key_len) ||
+		!kv_text(pair, "value", &value, &value_len) ||
+		!kv_number(pair, "mod_revision", &revision))
+		return;
+	buffer_init(b, 2 * KIND_MAX_NEWS);
+	json_writer_begin_object(b, NULL);
+	json_writer_begin_object(b, "header");
+	json_writer_digits(b, "cluster_id", numbers[CLUSTER]);
+	json_writer_digits(b, "raft_term", numbers[TERM]);
+	json_writer_digits(b, "revision", revision);
+	json_writer_end_object(b);
+	json_writer_begin_array(b, "kvs");
+	json_writer_begin_object(b, NULL);
+	json_writer_bytes(b, "key", key, key_len);
+	json_writer_bytes(b, "value", value, value_len);
+	json_writer_digits(b, "mod_revision", revision);
+	json_writer_end_object(b);
+	json_writer_end_array(b);
+	json_writer_digits(b, "count", 1);
+	if (json_writer_end_object(b) == 0)
+		w->answered(w->arg, item, &answer);
+	buffer_fini(b);
+}
+
 /* Reports one event. Returns the revision of the change, 0: it cannot be read. */
 static uint64_t read_event(
 	struct kind_watch *w, size_t item, const struct node *event, struct buffer *key)
@@ -536,8 +576,10 @@ static int read_result(struct kind_watch *w, const struct node *result, char why
 	item = &w->items[id - 1];
 	if (node_is_true(result, "created"))
 		return read_created(w, id - 1, numbers, why);
-	if (events && events->type != NODE_NULL)
+	if (events && events->type != NODE_NULL) {
+		pass_on_answer(w, id - 1, numbers, events);
 		return read_events(w, id - 1, result, events, why);
+	}
 	if (item->position <= numbers[REVISION]) /* progress: all events up to here were sent */
 		item->position = numbers[REVISION] + 1;
 	return 0;

@@ -141,6 +141,10 @@ struct kind_watch {
 	void (*changed)(
 		void *arg, size_t item, const char *key, size_t key_len, const char *version);
 	void *arg;
+	/* Before changed(), where the server sent the whole document with the news: an answer for
+	 * read(), as that to a request of build() would be, which the caller may copy. NULL = not
+	 * wanted. */
+	void (*answered)(void *arg, size_t item, const struct http_client_response *answer);
 };
 
 struct kind {

@@ -44,6 +44,32 @@ static void watch__that_reports_a_change__pulls(void **state)
 	assert_string_equal(item->version(item->arg), core.config->current.version.parts[0].etag);
 }
 
+static void watch_brings_answers(size_t items)
+{
+	const struct http_client_response answer = {.status = 200};
+
+	world.offered = 0;
+	for (size_t i = 0; i < items; i++)
+		world.items[i]->answered(world.items[i]->arg, &answer);
+}
+
+static void watch__that_brings_the_document__offers_it_to_the_pull(void **state)
+{
+	(void)state;
+	begin_watched("rollout: {server: main, path: /rollout.yaml}");
+	watch_brings_answers(2);
+	assert_int_equal(world.offered, 1); /* the rollout's is no version */
+}
+
+/* Hosts that wait for their turns would show what was new when they began to wait. */
+static void watch__that_brings_the_document__with_a_spread__only_pulls(void **state)
+{
+	(void)state;
+	begin_watched("push_spread: 2s");
+	watch_brings_answers(1);
+	assert_int_equal(world.offered, 0);
+}
+
 static void watch__before_a_first_pull__holds_no_version(void **state)
 {
 	(void)state;
@@ -626,6 +652,8 @@ int main(void)
 #define WATCHED(name) cmocka_unit_test_setup_teardown(name, set_up_watched, core_tear_down)
 	const struct CMUnitTest tests[] = {
 		WATCHED(watch__that_reports_a_change__pulls),
+		WATCHED(watch__that_brings_the_document__offers_it_to_the_pull),
+		WATCHED(watch__that_brings_the_document__with_a_spread__only_pulls),
 		WATCHED(watch__before_a_first_pull__holds_no_version),
 		WATCHED(watch__of_the_rollout__is_one_more),
 		WATCHED(watch__that_cannot_be_added__leaves_the_interval),

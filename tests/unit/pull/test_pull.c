@@ -1099,6 +1099,123 @@ static void pull__of_a_document_instead__needs_its_signature_and_can_fail(void *
 	close_run(&s, &r);
 }
 
+/* ---- an answer without a request ---- */
+
+static uint64_t offer_ms;
+
+static uint64_t offer_clock(void)
+{
+	return offer_ms;
+}
+
+static void open_offered(struct site *s, struct run *r, const char *more)
+{
+	offer_ms = 1000000;
+	site_open(s);
+	site_use(s, scratch_settings("servers: {b: {kind: nacos, urls: ['%s']}}\n"
+				     "configs: {web: {file: /run/web.yaml, from: "
+				     "[{server: b, path: /g/1}%s]}}\n",
+			    s->b.url, more));
+	s->sys.now_ms = offer_clock;
+	web_put(&s->b, "/g/1", 200, "\"1\"", "a: 1\n");
+	web_put(&s->b, "/g/2", 200, "\"2\"", "b: 2\n");
+	run_open(r, s, 0);
+}
+
+static void offer(struct run *r, long status, const char *etag, const char *text)
+{
+	struct http_client_response answer = {.status = status, .framed = true};
+
+	snprintf(answer.etag, sizeof(answer.etag), "%s", etag);
+	buffer_init(&answer.body, 1000);
+	assert_int_equal(buffer_append(&answer.body, text, strlen(text)), 0);
+	pull_offer(r->g, &answer);
+	buffer_fini(&answer.body);
+}
+
+static void offer__of_the_only_document__needs_no_request(void **state)
+{
+	struct site s;
+	struct run r;
+
+	(void)state;
+	open_offered(&s, &r, "");
+	offer(&r, 200, "\"6\"", "a: 6\n");
+	offer(&r, 200, "\"7\"", "a: 7\n"); /* the newer one counts */
+	offer_ms += PULL_OFFER_MS;
+	assert_pulls(&r, PULL_NEW, "");
+	assert_int_equal(r.begun, 1);
+	assert_part(&r, 0, PULL_PULLED, "yaml", "a: 7\n");
+	assert_string_equal(pull_part(r.g, 0)->facts.etag, "\"7\"");
+	assert_true(pull_shows(r.g, etag_hash("\"7\"")));
+	assert_int_equal(web_find(&s.b, "/g/1")->asked, 0);
+	assert_int_equal(loop_run(s.loop), 0); /* it was stopped before it ran */
+	assert_pulls(&r, PULL_NEW, "");        /* the offer counts once */
+	assert_part(&r, 0, PULL_PULLED, "yaml", "a: 1\n");
+	close_run(&s, &r);
+}
+
+static void offer__of_what_is_held__is_the_same(void **state)
+{
+	struct version held;
+	struct buffer body;
+	char url[128];
+	struct site s;
+	struct run r;
+
+	(void)state;
+	open_offered(&s, &r, "");
+	snprintf(url, sizeof(url), "%s/g/1", s.b.url);
+	version_begin(&held, &body, 1);
+	version_add(&held, &body, url, "yaml", "a: 1\n");
+	version_end(&held, &body);
+	r.held = &held;
+	offer(&r, 200, held.parts[0].etag, "a: 1\n");
+	assert_pulls(&r, PULL_SAME, "");
+	assert_int_equal(web_find(&s.b, "/g/1")->asked, 0);
+	version_fini(&held);
+	buffer_fini(&body);
+	close_run(&s, &r);
+}
+
+static void assert_asks(struct site *s, struct run *r)
+{
+	unsigned before = web_find(&s->b, "/g/1")->asked;
+
+	assert_pulls(r, PULL_NEW, "");
+	assert_int_equal(web_find(&s->b, "/g/1")->asked, before + 1);
+	assert_part(r, 0, PULL_PULLED, "yaml", "a: 1\n");
+}
+
+static void offer__that_is_old_or_bad_or_not_enough__is_asked_for(void **state)
+{
+	struct site s;
+	struct run r;
+
+	(void)state;
+	open_offered(&s, &r, "");
+	offer(&r, 200, "\"7\"", "a: 7\n");
+	offer_ms += PULL_OFFER_MS + 1;
+	assert_asks(&s, &r);
+	offer(&r, 200, "\"7\"", "");
+	assert_asks(&s, &r);
+	offer(&r, 404, "", "no\n");
+	assert_asks(&s, &r);
+	offer(&r, 401, "", "no\n");
+	assert_asks(&s, &r);
+	offer(&r, 200, "\"7\"", "a: 7\n");
+	r.forced = true; /* who forces a pull wants what the server has */
+	assert_asks(&s, &r);
+	r.forced = false;
+	assert_asks(&s, &r);
+	close_run(&s, &r);
+	open_offered(&s, &r, ", {server: b, path: /g/2}");
+	offer(&r, 200, "\"7\"", "a: 7\n");
+	assert_asks(&s, &r);
+	assert_part(&r, 1, PULL_PULLED, "yaml", "b: 2\n");
+	close_run(&s, &r);
+}
+
 /* ---- kinds that log in ---- */
 
 /* Documents /1 of a web server; /g/2, /g/3 of one that wants a login. Password: a file. */
@@ -1637,6 +1754,9 @@ static void seen__of_a_server_that_watches__is_the_last_answer_with_a_version(vo
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(offer__of_the_only_document__needs_no_request),
+		cmocka_unit_test(offer__of_what_is_held__is_the_same),
+		cmocka_unit_test(offer__that_is_old_or_bad_or_not_enough__is_asked_for),
 		cmocka_unit_test(pull__with_nothing_held__brings_all_parts),
 		cmocka_unit_test(pull__of_what_is_held__is_the_same_and_asks_for_each_by_its_name),
 		cmocka_unit_test(pull__of_one_that_is_new__keeps_the_others_as_they_are_held),

@@ -198,6 +198,7 @@ static int watch_read(
 
 		assert_true(i < w->count);
 		w->items[i].position = strtoul(end_of, NULL, 10);
+		w->answered(w->arg, i, response);
 		w->changed(w->arg, i, "key", 1, "v");
 	}
 	for (size_t i = 0; i < w->count && (!strcmp(text, "stale") || !strcmp(text, "half")); i++) {
@@ -300,6 +301,11 @@ static void is_changed(void *arg, const char *key, size_t key_len, const char *v
 	i->changes++;
 	snprintf(i->last, sizeof(i->last), "%.*s %s", (int)key_len, key ? key : "",
 		version ? version : "-");
+}
+
+static void is_nothing(void *arg, const char *key, size_t key_len, const char *version)
+{
+	(void)arg, (void)key, (void)key_len, (void)version;
 }
 
 static void stop_now(void *arg)
@@ -445,6 +451,29 @@ static void add__to_what_is_watched__is_the_same_request(void **state)
 	line("moved 0 8");
 	assert_string_equal(items[0].last, "k v");
 	assert_int_equal(state_of(1), WATCH_ON);
+}
+
+static void is_answered(void *arg, const struct http_client_response *answer)
+{
+	struct item *i = arg;
+
+	snprintf(i->last, sizeof(i->last), "%s", answer->body.data);
+	assert_int_equal(i->changes, 0);
+}
+
+static void answer__that_came_with_the_news__goes_to_who_wants_it(void **state)
+{
+	(void)state;
+	server.kind = SETTINGS_ETCD;
+	assert_int_equal(add(0, "/a"), 0);
+	assert_int_equal(add(1, "/ab"), 0);
+	items[0].item.answered = is_answered;
+	items[0].item.changed = is_nothing;
+	until_asked();
+	line("moved 0 7");
+	assert_string_equal(items[0].last, "moved 0 7");
+	line("moved 1 8"); /* that one does not */
+	assert_string_equal(items[1].last, "k v");
 }
 
 static void add__of_more_than_fit__makes_a_second_request(void **state)
@@ -1119,6 +1148,7 @@ int main(void)
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 	static const struct CMUnitTest tests[] = {
 		CASE(add__to_what_is_watched__is_the_same_request),
+		CASE(answer__that_came_with_the_news__goes_to_who_wants_it),
 		CASE(add__of_more_than_fit__makes_a_second_request),
 		CASE(add__of_what_does_not_go_together__makes_a_request_each),
 		CASE(add__of_too_many__leaves_the_others_as_they_are),

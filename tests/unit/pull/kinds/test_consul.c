@@ -486,6 +486,32 @@ static void watch__from_an_index__waits_four_to_five_minutes(void **state)
 	kind_request_fini(&r);
 }
 
+static void answered(void *arg, size_t item, const struct http_client_response *answer)
+{
+	struct watch *w = arg;
+	size_t n = strlen(w->told);
+
+	assert_int_equal(item, 0);
+	snprintf(w->told + n, sizeof(w->told) - n, "<%s>;", answer->consul_index);
+}
+
+static void watch__that_moved_on__brings_the_answer_before_the_news(void **state)
+{
+	struct watch w;
+
+	(void)state;
+	watch_begin(&w, "/app/web.yaml", 100);
+	w.watch.answered = answered;
+	assert_int_equal(come(&w, 200, "200", KEY), 0);
+	assert_string_equal(w.told, "<200>;app/web.yaml 200;");
+	assert_int_equal(come(&w, 200, "200", KEY), 0); /* the wait is over */
+	assert_string_equal(w.told, "");
+	assert_int_equal(come(&w, 404, "201", ""), 0);
+	assert_string_equal(w.told, "app/web.yaml -;");
+	assert_int_equal(come(&w, 200, "7", KEY), 0); /* its numbers begin again */
+	assert_string_equal(w.told, "* -;");
+}
+
 static void watch__each_answer__tells_what_changed_and_moves_on(void **state)
 {
 	static const struct {
@@ -610,6 +636,7 @@ int main(void)
 		cmocka_unit_test(read__keys_that_no_document_holds__are_named),
 		cmocka_unit_test(read__what_is_held__is_the_same_whatever_the_index),
 		cmocka_unit_test(read__an_index_that_went_back__is_taken_and_noted),
+		cmocka_unit_test(watch__that_moved_on__brings_the_answer_before_the_news),
 		cmocka_unit_test(watch__first__asks_without_an_index),
 		cmocka_unit_test(watch__from_an_index__waits_four_to_five_minutes),
 		cmocka_unit_test(watch__each_answer__tells_what_changed_and_moves_on),

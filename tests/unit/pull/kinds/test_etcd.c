@@ -837,6 +837,61 @@ static void watch__of_several__is_one_request(void **state)
 	assert_null(kind_etcd.together);
 }
 
+/* What the last news brought, as a pull would have it: "ITEM VERSION TEXT (REVISION);" */
+static void answered(void *arg, size_t item, const struct http_client_response *answer)
+{
+	struct watch *w = arg;
+	struct kind_place place = {.server = &server,
+		.base = "http://etcd:2379",
+		.path = w->items[item].path,
+		.max_bytes = 1000};
+	size_t n = strlen(w->told);
+	struct kind_answer a;
+
+	kind_answer_init(&a, place.max_bytes);
+	assert_int_equal(kind_etcd.read(&place, answer, &a), KIND_NEW);
+	snprintf(w->told + n, sizeof(w->told) - n, "%zu %s \"%.*s\" (%s);", item, a.version,
+		(int)a.body.len, a.body.data, a.epoch);
+	kind_answer_fini(&a);
+}
+
+#define PUT(key, value, revision)                                                                  \
+	"{\"kv\":{\"key\":\"" key "\",\"create_revision\":\"2\",\"mod_revision\":\"" revision      \
+	"\",\"version\":\"1\"" value "}}"
+#define NEWS(id, events) RESULT("9", "\"watch_id\":\"" id "\",\"events\":[" events "]")
+#define WEB "L2FwcC93ZWIueWFtbA=="
+
+static void watch__of_a_single_key__brings_what_a_pull_would_bring(void **state)
+{
+	static const char gone[] =
+		"{\"type\":\"DELETE\",\"kv\":{\"key\":\"" WEB "\",\"mod_revision\":\"8\"}}";
+	struct watch w;
+	char line[600];
+
+	(void)state;
+	watch_begin(&w, 3, 3);
+	w.watch.answered = answered;
+	assert_int_equal(come(&w, 200, NEWS("1", PUT(WEB, ",\"value\":\"YTogMQo=\"", "7"))), 0);
+	assert_non_null(strstr(w.told, "0 7 \"a: 1\n\" ("));
+	assert_non_null(strstr(w.told, " 2 7 1 ")); /* the term, the revision of the change, one */
+	assert_non_null(strstr(w.told, ");0 /app/web.yaml 7;"));
+	/* of several the last */
+	assert_int_equal(come(&w, 200,
+				 NEWS("1", PUT(WEB, ",\"value\":\"YTogMQo=\"", "7") "," PUT(
+						   WEB, ",\"value\":\"YTogMgo=\"", "8"))),
+		0);
+	assert_non_null(strstr(w.told, "0 8 \"a: 2\n\" ("));
+	/* one that is gone, and what is below a prefix, is asked for */
+	snprintf(line, sizeof(line), NEWS("1", "%s"), gone);
+	assert_int_equal(come(&w, 200, line), 0);
+	assert_string_equal(w.told, "0 /app/web.yaml -;");
+	assert_int_equal(
+		come(&w, 200,
+			NEWS("2", PUT("L2FwcC93ZWIvZGIvcG9ydA==", ",\"value\":\"YTogMQo=\"", "7"))),
+		0);
+	assert_string_equal(w.told, "1 /app/web/db/port 7;");
+}
+
 static void watch__a_recorded_one__tells_each_change_and_where_it_stands(void **state)
 {
 	struct watch w;
@@ -1108,6 +1163,7 @@ int main(void)
 		cmocka_unit_test(read__the_same_from_another_cluster__is_new_and_noted),
 		cmocka_unit_test(login__with_user_and_password__asks_for_a_token),
 		cmocka_unit_test(login__each_answer__is_a_token_or_says_why_not),
+		cmocka_unit_test(watch__of_a_single_key__brings_what_a_pull_would_bring),
 		cmocka_unit_test(watch__of_several__is_one_request),
 		cmocka_unit_test(watch__a_recorded_one__tells_each_change_and_where_it_stands),
 		cmocka_unit_test(watch__a_fragment__may_be_followed_by_the_same_revision),
