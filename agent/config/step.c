@@ -13,7 +13,7 @@
 #include <string.h>
 
 #define UNFIT_PIN "the pinned version does not fit the present configuration: the pin is dropped"
-#define UNREADABLE_PIN "the pinned version cannot be read: the pin is dropped"
+#define LOST_PIN "the pinned version cannot be read: the pin is dropped"
 #define NO_PROGRAM "a program could not check the version: keeping the current version"
 #define NOT_VALIDATED "not validated: keeping the current version"
 #define NOT_COMPOSED "cannot compose the current version again"
@@ -235,8 +235,7 @@ static void show_again(struct config *c, int error, const char *why)
 			return; /* tried again at the next tick */
 		current_forget_saved(c);
 		if (!c->current.version.generation && c->decisions.ledger->pin.by)
-			decisions_drop_pin(
-				c, file_error_may_pass(-error) ? UNREADABLE_PIN : UNFIT_PIN);
+			decisions_drop_pin(c, file_error_may_pass(-error) ? LOST_PIN : UNFIT_PIN);
 	} else if (!heals && !settle_may_commit(c)) {
 		drop_held_step(c);
 	} else {
@@ -328,8 +327,7 @@ static enum verify_level choose_level(const struct config *c)
 	}
 }
 
-/* What is shown is composed as it was committed; by the ledger where its state file does not say.
- */
+/* What is shown is composed as it was committed; by the ledger where its file does not say. */
 static void read_committed_overrides(struct config *c)
 {
 	const char *decisions = c->step.candidate->version.decisions;

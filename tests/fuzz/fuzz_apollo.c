@@ -94,7 +94,7 @@ static void watch(const struct kind_place *place, const struct http_client_respo
 		{.path = "/a/c/x.properties", .version = "", .position = 2}},
 			    before[3];
 	struct told told = {{0}};
-	struct kind_watch w = {place, items, 3, changed, &told};
+	struct kind_watch w = {place, items, 3, changed, &told, NULL};
 	char why[FILE_WHY] = "";
 	int r;
 

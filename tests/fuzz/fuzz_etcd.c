@@ -103,6 +103,22 @@ static void changed(void *arg, size_t item, const char *key, size_t len, const c
 	t->calls++;
 }
 
+/* Never of a prefix, and never more than one key. */
+static void answered(void *arg, size_t item, const struct http_client_response *answer)
+{
+	const struct told *t = arg;
+	struct kind_place place = *t->watch->place;
+	struct kind_answer a;
+	enum kind_verdict verdict;
+
+	demand(item == 0);
+	place.path = t->watch->items[item].path;
+	place.held = NULL;
+	verdict = pull(&place, answer, &a);
+	demand(verdict == KIND_NEW || verdict == KIND_FAILED);
+	buffer_fini(&a.body);
+}
+
 static void try_watch(const struct kind_place *place, const struct http_client_response *response)
 {
 	const uint64_t before[ITEMS] = {0, 7};
@@ -114,6 +130,7 @@ static void try_watch(const struct kind_place *place, const struct http_client_r
 	int r;
 
 	w.arg = &told;
+	w.answered = answered;
 	r = kind_etcd.watch_read(&w, response, why);
 	demand(r == 0 || r == -EAGAIN || r == -EACCES || r == -ESTALE || r == -EPROTO);
 	if (r)

@@ -96,7 +96,7 @@ static void watch(const struct kind_place *place, const struct http_client_respo
 		{.path = "/G/a+b %", .version = "", .position = 2},
 		{.path = "/H/web", .version = "", .position = 3}};
 	struct told told = {{0}, 0};
-	struct kind_watch w = {place, items, 3, changed, &told};
+	struct kind_watch w = {place, items, 3, changed, &told, NULL};
 	const struct buffer *b = &response->body;
 	char why[FILE_WHY] = "";
 	int r = kind_nacos.watch_read(&w, response, why);
