@@ -3,6 +3,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/resource.h>
 
 int run_pullet(int argc, char **argv);
 #define main run_pullet
@@ -112,6 +113,62 @@ static void command__gets_its_arguments_and_its_whole_name(void **state)
 	assert_shows(command.err, "pullet unpin: ");
 }
 
+/* ---- descriptors ---- */
+
+/* In a child, for a limit cannot be taken back. */
+static int run_with_few_descriptors(int argc, char **argv)
+{
+	const struct rlimit few = {8, 8};
+	pid_t pid = fork();
+	int how = 0;
+
+	if (pid == 0) {
+		setrlimit(RLIMIT_NOFILE, &few);
+		how = run_pullet(argc, argv);
+		fflush(NULL);
+		_exit(how);
+	}
+	waitpid(pid, &how, 0);
+	return WIFEXITED(how) ? WEXITSTATUS(how) : -1;
+}
+
+static void command__that_needs_more_descriptors_than_there_are__says_how_many(void **state)
+{
+	static const struct {
+		const char *arguments[8], *sentence;
+	} rows[] = {
+		{{"watch", "web", "--timeout", "0s"},
+			"6 file descriptors are needed (snapshot and files 6)"},
+		{{"publish", "web", "--timeout", "0s"},
+			"21 file descriptors are needed (push channel 15, files 6)"},
+		{{"serve", "/nowhere"},
+			"35 file descriptors are needed (event loop 6, push channel 15, HTTP "
+			"server and clients 4, directory and files 10)"},
+		{{"fleet", "--etcd", "http://127.0.0.1:1"},
+			"20 file descriptors are needed (event loop 6, requests 8, files 6)"},
+		{{"relay", "--dir", "/nowhere"}, "29 file descriptors are needed (event loop 6, "
+						 "push channel 15, directories 2, files 6)"},
+		{{"relay", "--etcd=http://127.0.0.1:1", "--prefix=/a/", "--prefix=/b/",
+			 "--upstream=ipc:///nowhere"},
+			"48 file descriptors are needed (event loop 6, push channel 15, upstreams "
+			"13, requests 8, files 6)"},
+	};
+	char expected[512];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		const char *arguments[10] = {"pullet"};
+
+		memcpy(arguments + 1, rows[i].arguments, sizeof(rows[i].arguments));
+		command_run(run_with_few_descriptors, arguments);
+		assert_ended(CLI_CONFIG, "", NULL);
+		snprintf(expected, sizeof(expected),
+			"pullet %s: the limit of open files is too low: %s, and the limit of 8 ",
+			arguments[1], rows[i].sentence);
+		assert_int_equal(strncmp(command.err, expected, strlen(expected)), 0);
+	}
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -123,6 +180,7 @@ int main(void)
 		CASE(version__names_the_libraries),
 		CASE(command__that_there_is_not__is_guessed),
 		CASE(command__gets_its_arguments_and_its_whole_name),
+		CASE(command__that_needs_more_descriptors_than_there_are__says_how_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
