@@ -508,6 +508,9 @@ static void change_things(int printed)
 	ask("GET /v1/changes");                                                        /* 13 */
 	ask("POST /v1/configs/web/override?key=port&value=8");                         /* 14 */
 	ask("GET /v1/changes");                                                        /* 15 */
+	ask("GET /v1/configs/web/diff");                                               /* 16 */
+	ask("POST /v1/configs/web/suspend");                                           /* 17 */
+	ask("GET /v1/configs/web");                                                    /* 18 */
 }
 
 static void change__of_each_kind__is_answered_with_what_is_current(void **state)
@@ -539,6 +542,10 @@ static void change__of_each_kind__is_answered_with_what_is_current(void **state)
 	assert_answer(13, 200, "\"complete\":true,\"values\":true}\n");
 	assert_answer(14, 400, "an override has an end: say for how long it is");
 	assert_string_equal(strstr(talk->answers[13], "{\""), strstr(talk->answers[15], "{\""));
+	assert_answer(16, 200, "{\"name\":\"web\",\"from\":{\"generation\":4,");
+	assert_answer(16, 200, "\"to\":{\"generation\":5,");
+	assert_answer(18, 200, "\"suspension\":{\"by\":\"");
+	assert_answer(18, 200, "\"reason\":\"\",\"until_ms\":null}"); /* it has no end */
 }
 
 /* ---- refusals ---- */
@@ -571,6 +578,7 @@ static void status__shows_decisions_and_rejections(void **state)
 	assert_shows(talk->answers[2], "HTTP/1.1 ");
 	assert_shows(talk->answers[3], "HTTP/1.1 4");
 	assert_answer(4, 200, "\"pin\":{\"by\":\"");
+	assert_answer(4, 200, "\"reason\":\"hold\",\"until_ms\":null}");
 	assert_answer(4, 200, "\"rejected\":{\"by\":\"pin\"");
 	assert_answer(5, 200, "\"ok\":true");
 	assert_answer(6, 200, "\"outcome\":\"failed\"");

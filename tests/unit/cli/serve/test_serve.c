@@ -92,6 +92,7 @@ static void ask_for_files(int printed)
 {
 	const char *text = read_until(printed, "publishing on");
 
+	snprintf(played.log->requests[0], sizeof(played.log->requests[0]), "%s", text);
 	ask_server(text, "GET /web.yaml HTTP/1.1");
 	ask_server(text, "GET /nope.yaml HTTP/1.1");
 	ask_server(text, "POST /web.yaml HTTP/1.1\r\nContent-Length: 0");
@@ -104,10 +105,34 @@ static void ask_for_files(int printed)
 		text, "GET /old.json HTTP/1.1\r\nIf-Modified-Since: Sun, 02 Jan 2000 00:00:00 GMT");
 }
 
+#define OLD                                                                                        \
+	"ETag: \"44136fa355b3678a1146ad16f7e8649e\"\n"                                             \
+	"Last-Modified: Sat, 01 Jan 2000 00:00:00 GMT\nCache-Control: no-cache\n"                  \
+	"X-Content-Type-Options: nosniff\n"
+
+/* All lines of an answer, but for its date. */
+static void check_answer(size_t n, const char *status, const char *headers, const char *body)
+{
+	char expected[1024], *text = strdup(answer(n)), *to = text;
+	const char *date = strstr(text, "Date: ");
+
+	snprintf(expected, sizeof(expected), "HTTP/1.1 %s\n%sConnection: close\n\n%s", status,
+		headers, body);
+	assert_non_null(date);
+	for (const char *from = text; *from; from++) {
+		from += from == date ? strcspn(from, "\n") + 1 : 0;
+		if (*from != '\r')
+			*to++ = *from;
+	}
+	*to = '\0';
+	assert_string_equal(text, expected);
+	free(text);
+}
+
 static void serve__answers_as_an_origin(void **state)
 {
 	const struct timespec old[2] = {{.tv_sec = 946684800}, {.tv_sec = 946684800}};
-	char path[SCRATCH_PATH + 16];
+	char path[SCRATCH_PATH + 16], first[SCRATCH_PATH + 64], last[SCRATCH_PATH + 64];
 
 	(void)state;
 	scratch_write(played.dir, "web.yaml", "port: 1\n", 8);
@@ -117,20 +142,69 @@ static void serve__answers_as_an_origin(void **state)
 	command.peer = ask_for_files;
 	RUN(cli_serve, "pullet serve", played.dir, "--http", "127.0.0.1:0", "--push", endpoint);
 	assert_int_equal(command.code, CLI_OK);
-	assert_shows(answer(0), "HTTP/1.1 200 ");
-	assert_shows(answer(0), "ETag: \"");
-	assert_shows(answer(0), "Cache-Control: no-cache\r\n");
+	snprintf(first, sizeof(first), "serving %s on http://127.0.0.1:", played.dir);
+	snprintf(last, sizeof(last), "\npublishing on %s\n", endpoint);
+	assert_ptr_equal(strstr(played.log->requests[0], first), played.log->requests[0]);
+	assert_string_equal(strchr(played.log->requests[0], '\n'), last);
+	check_answer(0, "200 OK",
+		"ETag: \"854e00f83420ae39530b0f44de6273fa\"\nCache-Control: no-cache\n"
+		"X-Content-Type-Options: nosniff\nContent-Type: application/yaml\n"
+		"Content-Length: 8\n",
+		"port: 1\n");
+	check_answer(1, "404 Not Found",
+		"Content-Type: text/plain; charset=utf-8\nContent-Length: 10\n", "not found\n");
+	check_answer(2, "405 Method Not Allowed",
+		"Allow: GET, HEAD\nContent-Type: text/plain; charset=utf-8\nContent-Length: 18\n",
+		"only GET and HEAD\n");
+	check_answer(3, "404 Not Found",
+		"Content-Type: text/plain; charset=utf-8\nContent-Length: 10\n", "not found\n");
+	check_answer(4, "304 Not Modified", OLD, "");
+	check_answer(5, "200 OK", OLD "Content-Type: application/json\nContent-Length: 2\n", "");
+	check_answer(6, "304 Not Modified", OLD, "");
+	check_answer(7, "200 OK", OLD "Content-Type: application/json\nContent-Length: 2\n", "{}");
+}
+
+/* Asks for a file of that age; again when the second has passed meanwhile. */
+static void ask_for_file_of_age(const char *printed, time_t age)
+{
+	char path[SCRATCH_PATH + 16];
+	int64_t now;
+
+	snprintf(path, sizeof(path), "%s/web.yaml", played.dir);
+	for (int i = 0; i < 5; i++) {
+		struct timespec times[2] = {{0}};
+		size_t len = strlen(played.log->body);
+
+		now = sys_real.wall_ms() / 1000;
+		times[0].tv_sec = times[1].tv_sec = (time_t)now - age;
+		utimensat(AT_FDCWD, path, times, 0);
+		ask_server(printed, "GET /web.yaml HTTP/1.1");
+		if (sys_real.wall_ms() / 1000 == now)
+			return;
+		played.log->body[len] = '\0';
+	}
+	_exit(1);
+}
+
+static void ask_for_young_files(int printed)
+{
+	const char *text = read_until(printed, "publishing on");
+
+	ask_for_file_of_age(text, 1);
+	ask_for_file_of_age(text, 2);
+}
+
+/* It could change once more under the same time. */
+static void serve__of_a_file_that_just_changed__sends_no_time(void **state)
+{
+	(void)state;
+	scratch_write(played.dir, "web.yaml", "port: 1\n", 8);
+	command.peer = ask_for_young_files;
+	RUN(cli_serve, "pullet serve", played.dir, "--http", "127.0.0.1:0", "--push", endpoint);
+	assert_int_equal(command.code, CLI_OK);
 	assert_shows(answer(0), "\r\n\r\nport: 1\n");
-	assert_shows(answer(1), "HTTP/1.1 404 ");
-	assert_shows(answer(2), "HTTP/1.1 405 ");
-	assert_shows(answer(2), "Allow: GET, HEAD");
-	assert_null(strstr(answer(3), "HTTP/1.1 200 "));
-	assert_shows(answer(4), "HTTP/1.1 304 ");
-	assert_shows(answer(5), "HTTP/1.1 200 ");
-	assert_shows(answer(5), "Last-Modified: Sat, 01 Jan 2000 00:00:00 GMT");
-	assert_null(strstr(answer(5), "{}"));
-	assert_shows(answer(6), "HTTP/1.1 304 ");
-	assert_shows(answer(7), "HTTP/1.1 200 ");
+	assert_null(strstr(answer(0), "Last-Modified"));
+	assert_shows(answer(1), "\r\nLast-Modified: ");
 }
 
 static void put_beside(const char *name, const char *text)
@@ -224,7 +298,8 @@ static void listen_for_one(int printed)
 	m = listening_wait(0);
 	snprintf(played.log->requests[0], sizeof(played.log->requests[0]), "%s %s",
 		m ? m->topic : "", m ? m->version : "");
-	read_until(printed, "sent to");
+	snprintf(played.log->requests[1], sizeof(played.log->requests[1]), "%s",
+		read_until(printed, "sent to"));
 	listening_close();
 	_exit(0); /* no signal: the command ends by itself */
 }
@@ -236,6 +311,7 @@ static void publish__to_a_subscriber__sends_topic_and_version(void **state)
 	RUN(cli_publish, "pullet publish", "web", "--version", "v7", "--endpoint", endpoint);
 	assert_int_equal(command.code, CLI_OK);
 	assert_string_equal(played.log->requests[0], "web v7");
+	assert_string_equal(played.log->requests[1], "web: sent to 1 subscription\n");
 }
 
 static void publish__to_nobody__exits_4(void **state)
@@ -272,6 +348,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(serve__answers_as_an_origin),
+		CASE(serve__of_a_file_that_just_changed__sends_no_time),
 		CASE(serve__publishes_what_changes),
 		CASE(serve__of_what_it_cannot__says_what_to_do),
 		CASE(serve__at_a_port_that_is_taken__names_the_option),
