@@ -18,6 +18,10 @@
 #define WATCH "POST /v3/watch"
 #define TXN "POST /v3/kv/txn"
 
+/* what a watch says then */
+#define REPLACED                                                                                   \
+	"{\"result\":{\"header\":{\"cluster_id\":\"8\",\"revision\":\"10\"},\"created\":true}}\n"
+
 static const char *url;
 static struct buffer kept[8]; /* answers, until the end of a case */
 static size_t kept_count;
@@ -299,6 +303,127 @@ static void wait__for_an_etcd_that_does_not_answer__exits_4(void **state)
 	assert_shows(command.err, "timed out: http://127.0.0.1:");
 }
 
+static void wait__whose_etcd_was_replaced__says_so(void **state)
+{
+	(void)state;
+	answer_three_hosts();
+	played_answers(WATCH, 200, REPLACED);
+	RUN(cli_fleet, "pullet fleet", "wait", "web", "--version", "v2", "--timeout", "50ms",
+		"--percent", "99.9", "--etcd", url);
+	assert_ended(CLI_TIMED_OUT, "",
+		"pullet fleet wait: the cluster was restored or replaced\n"
+		"web: 1 of 3 hosts run v2 (33.3%), 1 silent\n"
+		"  HOST  STATE     VERSION  SINCE                 WHY\n"
+		"  b     rejected  v1       2023-11-14T22:13:20Z  v2: schema: no\n"
+		"  c     silent    -        -\n"
+		"pullet fleet wait: timed out: 99.900% of the hosts were required\n");
+}
+
+/* ---- --watch ---- */
+
+static const char *last_shown; /* a watch is killed when this was printed */
+
+/* In a child: a watch does not end. */
+static int run_until_shown(int argc, char **argv)
+{
+	static char text[16384];
+	size_t len = 0;
+	ssize_t n = 1;
+	int ends[2];
+	pid_t pid;
+
+	assert_int_equal(pipe(ends), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(ends[1], STDOUT_FILENO);
+		_exit(cli_fleet(argc, argv));
+	}
+	close(ends[1]);
+	text[0] = '\0';
+	while (n > 0 && len < sizeof(text) - 1 && !strstr(text, last_shown)) {
+		n = read(ends[0], text + len, sizeof(text) - 1 - len);
+		len += n > 0 ? (size_t)n : 0;
+		text[len] = '\0';
+	}
+	close(ends[0]);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	fputs(text, stdout);
+	return 0;
+}
+
+/* Without the times of the changes, each of which is a line's beginning. */
+static const char *without_times(const char *from)
+{
+	static char text[16384];
+	char *to = text;
+
+	for (; *from && to < text + sizeof(text) - 1; from++) {
+		if (strspn(from, "0123456789-T:Z") == 20 && (to == text || to[-1] == '\n'))
+			from += 20;
+		*to++ = *from;
+	}
+	*to = '\0';
+	return text;
+}
+
+/* Host b runs v2 when everything is read again. */
+static void watch__shows_each_change(void **state)
+{
+	struct buffer *later =
+		begin_answer("{\"header\":{\"cluster_id\":\"8\",\"revision\":\"12\"},\"kvs\":[");
+
+	(void)state;
+	answer_three_hosts();
+	add_host(later, "a", 11, "v2", RECEIPT_OK, true);
+	add_host(later, "b", 12, "v2", RECEIPT_OK, true);
+	add_host(later, "c", 13, "v1", RECEIPT_OK, false);
+	buffer_append_string(later, "]}");
+	played_answers_then(RANGE, 200, later->data);
+	played_answers(WATCH, 200, REPLACED);
+	last_shown = "  c     silent  -        -\n";
+	RUN(run_until_shown, "pullet fleet", "--watch", "--etcd", url);
+	assert_string_equal(command.err, "pullet fleet: the cluster was restored or replaced\n");
+	assert_string_equal(without_times(command.out),
+		"\nweb: 1 of 3 hosts run v2 (33.3%), 1 silent\n"
+		"  VERSION   DIGEST        HOSTS  PERCENT  STATES\n"
+		"  v1        111111111111  1      33.3%    1 rejected\n"
+		"  v2        222222222222  1      33.3% *  1 ok\n"
+		"  (silent)  -             1      33.3%\n"
+		"  HOST  STATE     VERSION  SINCE                 WHY\n"
+		"  b     rejected  v1       2023-11-14T22:13:20Z  v2: schema: no\n"
+		"  c     silent    -        -\n"
+		"\nweb: 2 of 3 hosts run v2 (66.6%), 1 silent\n"
+		"  VERSION   DIGEST        HOSTS  PERCENT  STATES\n"
+		"  v2        222222222222  2      66.6% *  2 ok\n"
+		"  (silent)  -             1      33.3%\n"
+		"  HOST  STATE   VERSION  SINCE  WHY\n"
+		"  c     silent  -        -\n");
+}
+
+static void watch__with_json__is_a_line_for_each_change(void **state)
+{
+	(void)state;
+	answer_three_hosts();
+	last_shown = "\"ghosts\":[],\"revision\":9}\n";
+	RUN(run_until_shown, "pullet fleet", "--watch", "--json", "--etcd", url);
+	assert_ptr_equal(
+		strstr(command.out, "{\"prefix\":\"/pullet/agents/\",\"configs\":[{\"config\":"
+				    "\"web\",\"wanted\":\"v2\","),
+		command.out);
+}
+
+static void watch__of_what_nobody_has__says_so(void **state)
+{
+	(void)state;
+	answer_three_hosts();
+	last_shown = "no host has a receipt\n";
+	RUN(run_until_shown, "pullet fleet", "db", "--watch", "--etcd", url);
+	assert_string_equal(without_times(command.out), " no host has a receipt\n");
+}
+
 /* ---- forget ---- */
 
 static void forget__of_a_silent_host__deletes_its_known_key(void **state)
@@ -433,7 +558,11 @@ int main(void)
 		CASE(wait__for_what_enough_hosts_run__ends_at_once),
 		CASE(wait__that_takes_too_long__shows_who_is_behind),
 		CASE(wait__sees_the_change_in_the_watch),
+		CASE(wait__whose_etcd_was_replaced__says_so),
 		CASE(wait__for_an_etcd_that_does_not_answer__exits_4),
+		CASE(watch__shows_each_change),
+		CASE(watch__with_json__is_a_line_for_each_change),
+		CASE(watch__of_what_nobody_has__says_so),
 		CASE(forget__of_a_silent_host__deletes_its_known_key),
 		CASE(forget__of_a_host_that_is_alive_or_unknown__says_so),
 		CASE(file__names_the_etcd_and_the_prefix),
