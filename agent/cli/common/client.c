@@ -75,11 +75,12 @@ void client_take(struct client_answer *a, const struct http_client_response *res
 static const char *describe_allowed(const char *socket, char text[64])
 {
 	char path[256];
-	size_t len = (size_t)snprintf(path, sizeof(path), "%s", socket);
 	const struct group *g;
 	struct stat st;
+	size_t len;
 
-	len = len < sizeof(path) ? len : 0;
+	snprintf(path, sizeof(path), "%s", socket);
+	len = strlen(path);
 	while (len && stat(path, &st)) {
 		while (len && path[len - 1] != '/')
 			len--;
@@ -168,8 +169,7 @@ static int exchange_with_agent(struct wait *w, const struct http_client_request 
 		r = http_client_start(t, request, request_answered, w, &transfer);
 	if (r == 0)
 		r = loop_run(w->loop);
-	if (t)
-		http_client_free(t);
+	http_client_free(t);
 	loop_free(w->loop);
 	return r;
 }

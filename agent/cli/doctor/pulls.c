@@ -422,8 +422,7 @@ int doctor_pulls_run(struct doctor *d, struct pulls *ret)
 
 void doctor_pulls_fini(struct pulls *p)
 {
-	if (p->transport)
-		http_client_free(p->transport);
+	http_client_free(p->transport);
 	if (p->env.files)
 		worker_stop(p->env.files, 400);
 	for (size_t i = 0; i < p->count; i++) {

@@ -306,8 +306,7 @@ void etcd_close(struct etcd *e)
 		return;
 	etcd_unwatch(e);
 	exchange_session_fini(&e->session);
-	if (e->transport)
-		http_client_free(e->transport);
+	http_client_free(e->transport);
 	loop_free(e->loop);
 	settings_free(e->settings);
 	free(e->url);

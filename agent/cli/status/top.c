@@ -265,8 +265,7 @@ static int run_top(const struct options *o)
 	terminal_leave();
 	if (t.input.event)
 		loop_unwatch(&t.input);
-	if (t.transport)
-		http_client_free(t.transport);
+	http_client_free(t.transport);
 	loop_free(t.loop);
 	show_fini(&t.view.show);
 	client_fini(&t.answer);

@@ -186,15 +186,15 @@ static int add_near_key(const char *key, size_t key_len, const struct pullet_val
 static int report_missing_key(struct pullet *p, const struct options *o)
 {
 	struct near_keys n = {.count = 0};
-	char *prefix = strdup(o->key);
+	char prefix[256];
 
 	buffer_init(&n.text, 4096);
-	for (size_t len = prefix ? strlen(prefix) : 0; len > 0 && n.count == 0; len--) {
+	snprintf(prefix, sizeof(prefix), "%s", o->key);
+	for (size_t len = strlen(prefix); len > 0 && n.count == 0; len--) {
 		prefix[len] = '\0';
 		pullet_each(p, prefix, add_near_key, &n);
 	}
-	free(prefix);
-	if (n.count)
+	if (n.count && !n.text.error)
 		cli_error(CLI_NOT_FOUND, o->command, "there is no key '%s' in %s; near it: %s",
 			o->key, o->config, n.text.data);
 	else
@@ -219,6 +219,8 @@ static int put_typed(
 			value_type_name(v->type),
 			v->type == PULLET_STRING ? ", and not written like one" : "", o->type);
 	}
+	if (text.error)
+		out->error = text.error;
 	n.text = text.data ? text.data : "";
 	n.text_len = text.len;
 	if (o->json && (type->quoted || !strpbrk(n.text, "0123456789e")))

@@ -134,10 +134,10 @@ static int list_values(const char *command, const char *config, const char *pref
 	if (r == CLI_OK && l.found == 0 && prefix[0])
 		r = cli_error(
 			CLI_NOT_FOUND, command, "no key in %s begins with '%s'", config, prefix);
-	else if (r == CLI_OK && prefix[0] == '\0' && l.found != pullet_count(p))
-		r = cli_error(CLI_FAILED, command, "the snapshot is damaged");
 	else if (r == CLI_OK && out.error)
 		r = cli_error(CLI_FAILED, command, "out of memory");
+	else if (r == CLI_OK && prefix[0] == '\0' && l.found != pullet_count(p))
+		r = cli_error(CLI_FAILED, command, "the snapshot is damaged");
 	if (r == CLI_OK)
 		r = cli_output(command, &out);
 	free(l.nodes);

@@ -10,6 +10,7 @@
 #include "cli/common/cli.h"
 #include "lib/snapshot.h"
 #include "tests/unit/fixture/command.h"
+#include "tests/unit/fixture/fault_memory.h"
 
 #define MAX_ENTRIES 32
 
@@ -375,6 +376,64 @@ static void watch__misused__says_how(void **state)
 	assert_shows(command.err, "a signal or a command, not both");
 }
 
+/* ---- memory ---- */
+
+static int (*wanted)(int argc, char **argv);
+
+/* The allocation that fault_memory names fails. */
+static int run_short_of_memory(int argc, char **argv)
+{
+	int r;
+
+	fault_memory.paused = 0;
+	r = wanted(argc, argv);
+	fault_memory.paused = 1;
+	return r;
+}
+
+/* Each allocation fails in turn: nothing is printed then, instead of a part. */
+static void memory__that_is_short__leaves_no_part(void **state)
+{
+	static const struct {
+		int (*run)(int argc, char **argv);
+		const char *arguments[8];
+	} rows[] = {
+		{cli_get, {"pullet get", "web", "db.host"}},
+		{cli_get, {"pullet get", "web", "db.port", "--type", "int"}},
+		{cli_get, {"pullet get", "web", "db", "--json"}},
+		{cli_get, {"pullet get", "web", "nope", "--default", "x"}},
+		{cli_get, {"pullet get", "web", "db.haste"}},
+		{cli_list, {"pullet list", "web"}},
+		{cli_list, {"pullet list", "web", "--json"}},
+		{cli_export, {"pullet export", "web", "--format", "sh", "db."}},
+		{cli_export, {"pullet export", "web", "--format", "json"}},
+		{cli_export, {"pullet export", "web", "--format", "yaml"}},
+	};
+	static char whole[COMMAND_MAX];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		unsigned nth = 0;
+		int code;
+
+		wanted = rows[i].run;
+		code = command_run(wanted, rows[i].arguments);
+		memcpy(whole, command.out, sizeof(whole));
+		do {
+			fault_memory.paused = 1;
+			fault_memory.seen = 0;
+			fault_memory.nth = ++nth;
+			command_run(run_short_of_memory, rows[i].arguments);
+			fault_memory.nth = 0;
+			assert_string_equal(command.out, command.code == code ? whole : "");
+			assert_null(strstr(command.err, "(null)"));
+			if (command.code != code)
+				assert_shows(command.err, "out of memory\n");
+		} while (fault_memory.seen >= nth && nth < 100);
+		assert_int_equal(command.code, code);
+	}
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -389,8 +448,7 @@ int main(void)
 		CASE(get__of_a_damaged_snapshot__says_so),
 		CASE(list__prints_lines_in_key_order_escaped),
 		CASE(list__with_json__is_one_object_with_empty_ones_too),
-		CASE(list__of_a_prefix_that_no_key_has__exits_2),
-		CASE(export__to_a_shell__quotes),
+		CASE(list__of_a_prefix_that_no_key_has__exits_2), CASE(export__to_a_shell__quotes),
 		CASE(export__of_what_the_form_does_not_have__fails_whole),
 		CASE(export__as_a_document__has_the_tree_again),
 		CASE(export__of_keys_that_are_no_tree__fails),
@@ -398,9 +456,9 @@ int main(void)
 		CASE(export__misused__says_how),
 		CASE(watch__prints_the_current_version_and_gives_up_in_time),
 		CASE(watch__with_a_command__runs_it_with_the_version),
-		CASE(watch__with_a_pidfile__signals_that_process),
-		CASE(watch__misused__says_how),
+		CASE(watch__with_a_pidfile__signals_that_process), CASE(watch__misused__says_how),
+		CASE(memory__that_is_short__leaves_no_part), /* last */
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }
