@@ -247,7 +247,7 @@ static int sign_file(const struct signer *s, const char *file)
 
 	if (snprintf(output, sizeof(output), "%s%s", s->o->output ? s->o->output : file,
 		    s->o->output ? "" : ".minisig") >= (int)sizeof(output))
-		return cli_error(CLI_FAILED, s->command, "%s: the path is too long", file);
+		return cli_error(CLI_FAILED, s->command, "%.80s...: the path is too long", file);
 	buffer_init(&document, MAX_DOCUMENT);
 	r = trusted_read(&sys_real, file, &document, why);
 	if (r)

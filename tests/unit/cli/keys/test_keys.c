@@ -34,6 +34,14 @@ static int tear_down(void **state)
 	return 0;
 }
 
+static const char *in_dir(const char *name)
+{
+	static char path[SCRATCH_PATH + 64];
+
+	snprintf(path, sizeof(path), "%s/%s", played.dir, name);
+	return path;
+}
+
 static void make_key(void)
 {
 	RUN(cli_keygen, "pullet keygen", "--sign", key);
@@ -66,7 +74,11 @@ static void keygen__makes_a_pair_that_only_its_owner_reads(void **state)
 	(void)state;
 	RUN(cli_keygen, "pullet keygen", key);
 	assert_int_equal(command.code, CLI_OK);
-	assert_shows(command.err, "the secret key is in ");
+	snprintf(text, sizeof(text),
+		"pullet keygen: the secret key is in %.60s, the public key, shown here, in "
+		"%.60s.pub\n",
+		key, key);
+	assert_string_equal(command.err, text);
 	assert_int_equal(stat(key, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
 	command.out[strcspn(command.out, "\n")] = '\0';
@@ -117,6 +129,74 @@ static void sign__names_the_path_and_a_number_that_grows(void **state)
 	assert_true(second.rev == first.rev + 1);
 }
 
+/* A present signature says nothing of the number, where another key made it, or none did. */
+static void sign__over_what_is_no_signature_of_the_key__takes_the_time(void **state)
+{
+	static char large[5000];
+	uint64_t before, rev;
+
+	(void)state;
+	make_key();
+	RUN(cli_sign, "pullet sign", document, "-s", key, "--rev", "7");
+	unlink(key);
+	unlink(in_dir("key.pub"));
+	make_key();
+	for (int i = 0; i < 3; i++) {
+		before = (uint64_t)sys_real.wall_ms() / 1000;
+		RUN(cli_sign, "pullet sign", document, "-s", key);
+		assert_int_equal(command.code, CLI_OK);
+		rev = verify("web.yaml.minisig").rev;
+		assert_in_range(rev, before, (uint64_t)sys_real.wall_ms() / 1000);
+		scratch_write(played.dir, "web.yaml.minisig", large, i ? sizeof(large) : 10);
+	}
+}
+
+static void sign__over_what_it_cannot_read__wants_the_number(void **state)
+{
+	char expected[1024];
+	struct stat st;
+
+	(void)state;
+	make_key();
+	assert_int_equal(mkdir(in_dir("web.yaml.minisig"), 0700), 0);
+	RUN(cli_sign, "pullet sign", document, "-s", key);
+	snprintf(expected, sizeof(expected), "pullet sign: %s.minisig cannot be read: ", document);
+	assert_int_equal(command.code, CLI_FAILED);
+	assert_string_equal(command.out, "");
+	assert_int_equal(strncmp(command.err, expected, strlen(expected)), 0);
+	assert_shows(command.err, "; set the number with --rev\n");
+	assert_ptr_equal(strchr(command.err, '\n') + 1, strchr(command.err, '\0'));
+	RUN(cli_sign, "pullet sign", document, "-s", key, "--rev", "1");
+	snprintf(expected, sizeof(expected), "pullet sign: cannot write %s.minisig: ", document);
+	assert_int_equal(command.code, CLI_FAILED);
+	assert_int_equal(strncmp(command.err, expected, strlen(expected)), 0);
+	RUN(cli_sign, "pullet sign", document, "-s", key, "-o", "/nowhere/at/all", "--rev", "0");
+	assert_int_equal(command.code, CLI_FAILED);
+	assert_shows(command.err, "pullet sign: cannot write /nowhere/at/all: ");
+	RUN(cli_sign, "pullet sign", document, "-s", key, "-o", in_dir("sig"), "--rev", "0");
+	assert_int_equal(command.code, CLI_OK);
+	assert_int_equal(stat(in_dir("sig"), &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0644);
+}
+
+static void sign__of_what_is_too_large__says_so(void **state)
+{
+	static char path[PATH_MAX];
+	char expected[512];
+
+	(void)state;
+	make_key();
+	assert_int_equal(truncate(document, (64 << 20) + 1), 0);
+	RUN(cli_sign, "pullet sign", document, "-s", key);
+	snprintf(expected, sizeof(expected),
+		"pullet sign: %s cannot be read: it is larger than 64 MiB\n", document);
+	assert_ended(CLI_FAILED, "", expected);
+	memset(path, 'x', sizeof(path) - 1);
+	RUN(cli_sign, "pullet sign", path, "-s", key);
+	assert_int_equal(command.code, CLI_FAILED);
+	assert_shows(command.err, "xxx...: the path is too long\n");
+}
+
 static void sign__with_names_and_a_number__signs_those(void **state)
 {
 	struct minisign_facts f;
@@ -152,6 +232,10 @@ static void sign__whose_comment_says_something_else__writes_nothing(void **state
 	RUN(cli_sign, "pullet sign", document, "-s", key, "--comment", "a\nb");
 	assert_ended(
 		CLI_USAGE, "", "pullet sign: a comment is one line without control characters\n");
+	assert_int_equal(
+		RUN(cli_sign, "pullet sign", document, "-s", key, "--comment", "\x7f"), CLI_USAGE);
+	assert_int_equal(
+		RUN(cli_sign, "pullet sign", document, "-s", key, "--comment", "a b~"), CLI_OK);
 }
 
 static void sign__with_too_long_a_comment__says_what_to_do(void **state)
@@ -241,6 +325,9 @@ int main(void)
 		CASE(keygen__never_overwrites),
 		CASE(keygen__misused__says_how),
 		CASE(sign__names_the_path_and_a_number_that_grows),
+		CASE(sign__over_what_is_no_signature_of_the_key__takes_the_time),
+		CASE(sign__over_what_it_cannot_read__wants_the_number),
+		CASE(sign__of_what_is_too_large__says_so),
 		CASE(sign__with_names_and_a_number__signs_those),
 		CASE(sign__whose_comment_says_something_else__writes_nothing),
 		CASE(sign__with_too_long_a_comment__says_what_to_do),
