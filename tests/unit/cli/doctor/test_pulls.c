@@ -49,12 +49,14 @@ static void ask_for(const char *more, const char *configs)
 {
 	end_pulls();
 	settings_free(doctor.settings);
-	doctor.settings =
-		scratch_settings("%sservers:\n  m: {urls: ['%s'], max_size: 100B}\n"
-				 "  n: {urls: ['http://127.0.0.1:1', '%s'], max_in_flight: 1}\n"
-				 "  f: {kind: file, urls: ['file://%s']}\n"
-				 "  e: {kind: etcd, urls: ['%s']}\nconfigs:\n%s",
-			more, url, url, dir, url, configs);
+	doctor.settings = scratch_settings(
+		"%sservers:\n  m: {urls: ['%s'], max_size: 100B}\n"
+		"  n: {urls: ['http://127.0.0.1:1', '%s'], max_in_flight: 1}\n"
+		"  f: {kind: file, urls: ['file://%s']}\n"
+		"  e: {kind: etcd, urls: ['%s']}\n"
+		"  u: {kind: etcd, urls: ['%s'], auth: {basic: {user: u, password_file: "
+		"%s/password}}}\nconfigs:\n%s",
+		more, url, url, dir, url, url, dir, configs);
 	server = played_fork();
 	assert_int_equal(doctor_pulls_run(&doctor, &pulls), 0);
 	assert_int_equal(pulls.left > 0, pulls.late);
@@ -121,6 +123,29 @@ static void answer__of_each_kind__has_its_cause(void **state)
 	assert_int_equal(pulls.upstreams[0].in_flight, 0);
 	assert_true(pulls.upstreams[0].used);
 	assert_false(pulls.upstreams[1].used || pulls.upstreams[0].closed);
+}
+
+static void answer__is_held_against_its_headers(void **state)
+{
+	int64_t ahead_ms;
+
+	(void)state;
+	played_answers("GET /w", 200, "a: 1\n");
+	played.headers = "ETag: \"v\"\r\nDate: Tue, 14 Nov 2023 22:13:20 GMT\r\nContent-Digest: "
+			 "sha-256=:AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=:\r\n";
+	ask_for("", "  a: {from: [{server: m, path: /w}], type: yaml, snapshot: true}\n");
+	assert_int_equal(pull_of("/w", 0)->cause, KIND_CAUSE_ANSWER);
+	assert_int_equal(strncmp(pull_of("/w", 0)->why, "it is not what its server says: ", 32), 0);
+	assert_shows(pull_of("/w", 0)->why, "Content-Digest");
+	assert_false(pull_of("/w", 0)->nameless);
+	assert_true(pulls.upstreams[0].addresses[0].has_clock);
+	ahead_ms = pulls.upstreams[0].addresses[0].clock_ms + sys_real.wall_ms() - 1700000000000;
+	assert_in_range(ahead_ms, 0, 20000); /* since then */
+	played.headers = "Last-Modified: Tue, 14 Nov 2023 22:13:20 GMT\r\nDate: yesterday\r\n";
+	ask_for("", "  a: {from: [{server: m, path: /w}], type: yaml, snapshot: true}\n");
+	assert_int_equal(pull_of("/w", 0)->cause, KIND_CAUSE_NONE);
+	assert_false(pull_of("/w", 0)->nameless);
+	assert_false(pulls.upstreams[0].addresses[0].has_clock);
 }
 
 static void document__too_large_or_of_no_form(void **state)
@@ -245,18 +270,39 @@ static void files_and_receipts__are_asked_for_too(void **state)
 	assert_int_equal(pulls.count, 1);
 }
 
+static void login__that_has_expired__is_made_again(void **state)
+{
+	(void)state;
+	put_file("password", 0600);
+	played_answers("POST /v3/auth/authenticate", 200, "{\"token\":\"t\"}");
+	played_answers("POST /v3/kv/range", 401, "{\"error\":\"invalid auth token\",\"code\":16}");
+	played_answers_then(
+		"POST /v3/kv/range", 200, "{\"header\":{\"cluster_id\":\"7\",\"revision\":\"9\"}}");
+	ask_for("report: {server: u, host: h1}\n",
+		"  a: {from: [{server: f, path: /w.yaml}], type: bytes, file: /nowhere/a}\n");
+	assert_string_equal(pulls.documents[1].path, "/pullet/agents/h1");
+	assert_int_equal(pulls.documents[1].pulls[0].cause, KIND_CAUSE_NONE);
+	assert_string_equal(played_asked(0), "POST /v3/auth/authenticate");
+	assert_string_equal(played_asked(1), "POST /v3/kv/range");
+	assert_string_equal(played_asked(2), "POST /v3/auth/authenticate");
+	assert_string_equal(played_asked(3), "POST /v3/kv/range");
+	assert_int_equal(played.log->count, 4);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(answer__of_each_kind__has_its_cause),
+		CASE(answer__is_held_against_its_headers),
 		CASE(document__too_large_or_of_no_form),
 		CASE(document__of_several_configs__is_asked_for_once),
 		CASE(signature__is_asked_for_beside_its_document),
 		CASE(address__that_is_dead__is_asked_once),
 		CASE(time__that_is_up__ends_what_runs_and_what_waits),
 		CASE(files_and_receipts__are_asked_for_too),
+		CASE(login__that_has_expired__is_made_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -497,6 +497,26 @@ static void file__names_the_etcd_and_the_prefix(void **state)
 	assert_shows(command.err, "has no server x");
 }
 
+/* Of two addresses the second is asked only where the first one does not answer. */
+static void file__of_several_addresses__asks_the_next(void **state)
+{
+	char path[SCRATCH_PATH + 16], text[512];
+
+	(void)state;
+	answer_three_hosts();
+	for (int i = 0; i < 2; i++) {
+		snprintf(text, sizeof(text),
+			"servers:\n  e: {kind: etcd, urls: ['%s', '%s']}\nreport: {server: e}\n"
+			"configs:\n  web: {from: [{server: e, path: /web}], type: yaml}\n",
+			i ? "http://127.0.0.1:1" : url, i ? url : "http://127.0.0.1:1");
+		write_settings(text, path);
+		RUN(cli_fleet, "pullet fleet", "-c", path);
+		assert_int_equal(command.code, CLI_OK);
+		assert_shows(command.out, "1 of 3 hosts run v2");
+		assert_int_equal(played.log->count, 1);
+	}
+}
+
 static void file__without_a_report_or_with_errors__names_the_other_way(void **state)
 {
 	char path[SCRATCH_PATH + 16];
@@ -566,6 +586,7 @@ int main(void)
 		CASE(forget__of_a_silent_host__deletes_its_known_key),
 		CASE(forget__of_a_host_that_is_alive_or_unknown__says_so),
 		CASE(file__names_the_etcd_and_the_prefix),
+		CASE(file__of_several_addresses__asks_the_next),
 		CASE(file__without_a_report_or_with_errors__names_the_other_way),
 		CASE(options__that_do_not_fit__are_misused),
 	};
