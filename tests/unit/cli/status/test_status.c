@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <pty.h>
 #include <stdint.h>
 
 #include <cmocka.h>
@@ -207,6 +208,138 @@ static void status__of_texts_with_control_characters__escapes_them(void **state)
 	assert_null(strchr(command.out, '\a'));
 }
 
+/* ---- on a terminal ---- */
+
+static int terminal = -1;
+
+/* Standard output is the terminal instead. */
+static int run_on_terminal(int argc, char **argv)
+{
+	dup2(terminal, STDOUT_FILENO);
+	return cli_status(argc, argv);
+}
+
+/* Runs it on a terminal of that size; what it showed. */
+static const char *show_on(unsigned short columns, unsigned short rows, const char *option)
+{
+	const struct winsize size = {.ws_col = columns, .ws_row = rows};
+	static char text[16384];
+	size_t len = 0;
+	ssize_t n;
+	int master;
+
+	assert_int_equal(openpty(&master, &terminal, NULL, NULL, &size), 0);
+	RUN(run_on_terminal, "pullet status", option);
+	assert_int_equal(command.code, CLI_OK);
+	close(terminal);
+	while ((n = read(master, text + len, sizeof(text) - 1 - len)) > 0)
+		len += (size_t)n;
+	text[len] = '\0';
+	for (char *p = text; (p = strchr(p, '\r'));)
+		memmove(p, p + 1, strlen(p));
+	close(master);
+	return text;
+}
+
+/* So many configs fail, each with a note below it, and so many are well. */
+static void answer_many(size_t failing, size_t well)
+{
+	static char text[16384];
+	size_t len = (size_t)snprintf(text, sizeof(text), "{\"configuration\":{},\"configs\":[");
+
+	for (size_t i = 0; i < failing + well; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+			"%s{\"name\":\"c%02zu\",\"state\":\"%s\",\"generation\":7,\"age_ms\":4000,"
+			"\"next_pull_in_ms\":1000,\"version\":\"\\\"v1\\\"\"%s}",
+			i ? "," : "", i, i < failing ? "failing" : "ok",
+			i < failing ? ",\"last_error\":\"x\"" : "");
+	snprintf(text + len, sizeof(text) - len, "]}");
+	played_answers("GET /v1/status", 200, text);
+}
+
+static size_t count_lines(const char *shown)
+{
+	size_t n = 0;
+
+	for (; *shown; shown++)
+		n += *shown == '\n';
+	return n;
+}
+
+static void terminal__that_is_low__shows_the_first(void **state)
+{
+	const char *shown;
+
+	(void)state;
+	setenv("NO_COLOR", "1", 1);
+	answer_many(0, 30);
+	shown = show_on(80, 24, NULL); /* all but a line for the prompt */
+	assert_int_equal(count_lines(shown), 23);
+	assert_shows(shown, "\nc19   ok     7           4s   1s    v1\n"
+			    "and 10 more, all ok: --all lists them\n");
+	shown = show_on(80, 33, NULL);
+	assert_int_equal(count_lines(shown), 32);
+	assert_shows(shown, "\nc28   ok     7           4s   1s    v1\n"
+			    "and 1 more, all ok: --all lists them\n");
+	shown = show_on(80, 34, NULL);
+	assert_int_equal(count_lines(shown), 32);
+	assert_null(strstr(shown, "more"));
+	shown = show_on(80, 3, NULL); /* ten in any case */
+	assert_shows(shown, "\nc09   ok     7           4s   1s    v1\n"
+			    "and 20 more, all ok: --all lists them\n");
+	assert_int_equal(count_lines(show_on(80, 3, "--all")), 32);
+	answer_many(6, 2);
+	shown = show_on(80, 3, NULL); /* each with its note */
+	assert_shows(shown, "and 5 more, 3 of them not ok: --all lists them\n");
+}
+
+static void terminal__that_is_narrow__cuts_and_wraps(void **state)
+{
+	(void)state;
+	setenv("NO_COLOR", "1", 1);
+	played_answers("GET /v1/status", 200,
+		STATUS("{\"name\":\"application\",\"state\":\"failing\",\"generation\":7,"
+		       "\"age_ms\":4000,\"next_pull_in_ms\":9000,\"version\":"
+		       "\"\\\"0123456789abcdef\\\"\",\"last_error\":\"no route to "
+		       "that host over there\"}"));
+	assert_string_equal(show_on(60, 24, NULL),
+		"1 config: 0 ok, 1 failing\n"
+		"NAME         STATE    GENERATION  AGE  NEXT  VERSION\n"
+		"application  failing  7           4s   9s    0123456789ab...\n"
+		"  no route to that host over there\n"
+		"  generation 7 stays, last confirmed 4s ago; next pull in 9s\n");
+	assert_string_equal(show_on(50, 24, NULL),
+		"1 config: 0 ok, 1 failing\n"
+		"NAME         STATE    AGE  NEXT  VERSION\n"
+		"application  failing  4s   9s    0123456789abcdef\n"
+		"  no route to that host over there\n"
+		"  generation 7 stays, last confirmed 4s ago; next\n"
+		"    pull in 9s\n");
+	assert_string_equal(show_on(30, 24, NULL), "1 config: 0 ok, 1 failing\n"
+						   "NAME      STATE    AGE  NEXT\n"
+						   "appli...  failing  4s   9s\n"
+						   "  no route to that host over\n"
+						   "    there\n"
+						   "  generation 7 stays, last\n"
+						   "    confirmed 4s ago; next\n"
+						   "    pull in 9s\n");
+}
+
+static void terminal__with_colours__shows_states_in_them(void **state)
+{
+	(void)state;
+	unsetenv("NO_COLOR");
+	setenv("TERM", "xterm", 1);
+	answer_many(1, 1);
+	assert_shows(show_on(80, 24, NULL), "\nc00   \033[33mfailing\033[0m  7 ");
+	assert_shows(show_on(80, 24, NULL), "\nc01   \033[32mok\033[0m       7 ");
+	setenv("TERM", "dumb", 1);
+	assert_null(strchr(show_on(80, 24, NULL), '\033'));
+	setenv("TERM", "xterm", 1);
+	setenv("NO_COLOR", "1", 1);
+	assert_null(strchr(show_on(80, 24, NULL), '\033'));
+}
+
 /* ---- options ---- */
 
 static void names__are_a_line_each_in_the_agents_order(void **state)
@@ -343,6 +476,9 @@ int main(void)
 		CASE(status__shows_what_fails_of_the_agent),
 		CASE(status__of_a_named_config__lists_all_members),
 		CASE(status__of_texts_with_control_characters__escapes_them),
+		CASE(terminal__that_is_low__shows_the_first),
+		CASE(terminal__that_is_narrow__cuts_and_wraps),
+		CASE(terminal__with_colours__shows_states_in_them),
 		CASE(names__are_a_line_each_in_the_agents_order),
 		CASE(names__without_an_agent__are_those_of_snapshots),
 		CASE(json__is_the_answer_as_it_is),
