@@ -2,6 +2,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <grp.h>
 #include <pty.h>
 #include <stdint.h>
 
@@ -436,6 +437,53 @@ static void status__of_no_agent__exits_3_and_says_what_to_do(void **state)
 	assert_shows(command.err, "Not a directory");
 }
 
+#define STRANGER 54321 /* a user and a group that nothing here is of */
+
+static int run_as_stranger(int argc, char **argv)
+{
+	int r;
+
+	assert_int_equal(setresuid(STRANGER, STRANGER, 0), 0);
+	r = cli_status(argc, argv);
+	assert_int_equal(setresuid(0, 0, 0), 0);
+	return r;
+}
+
+/* By the socket's group, or that of its directory if that is all one sees. */
+static void status__for_a_user_who_may_not_ask__names_who_may(void **state)
+{
+	static const struct {
+		mode_t dir_mode;
+		const char *dir_group, *group, *who;
+	} rows[] = {
+		{0700, "root", "bin", "root"},
+		{0700, "daemon", "bin", "in the group daemon, or root"},
+		{0711, "daemon", "bin", "in the group bin, or root"},
+		{0711, "daemon", "root", "root"},
+	};
+	char expected[512];
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("# another user needs root\n");
+		skip();
+	}
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(chmod(played.dir, rows[i].dir_mode), 0);
+		assert_int_equal(chmod(played.socket, 0600), 0);
+		assert_int_equal(
+			chown(played.dir, (uid_t)-1, getgrnam(rows[i].dir_group)->gr_gid), 0);
+		assert_int_equal(
+			chown(played.socket, (uid_t)-1, getgrnam(rows[i].group)->gr_gid), 0);
+		RUN(run_as_stranger, "pullet status");
+		snprintf(expected, sizeof(expected),
+			"pullet status: the control socket %s may not be used by this user: be "
+			"%s\n",
+			played.socket, rows[i].who);
+		assert_ended(CLI_UNREACHABLE, "", expected);
+	}
+}
+
 static void status__of_no_meaning__is_an_error(void **state)
 {
 	static const char *const bodies[] = {"", "hello", "{}", STATUS("{\"name\":\"x\"}"),
@@ -486,6 +534,7 @@ int main(void)
 		CASE(ready__prints_only_what_is_not),
 		CASE(options__that_exclude_each_other__are_misused),
 		CASE(status__of_no_agent__exits_3_and_says_what_to_do),
+		CASE(status__for_a_user_who_may_not_ask__names_who_may),
 		CASE(status__of_no_meaning__is_an_error),
 		CASE(status__of_too_long_a_name__asks_nothing),
 	};
