@@ -130,8 +130,6 @@ static int export_config(const struct options *o)
 	r = check_prefixes(p, o);
 	if (r == CLI_OK)
 		r = o->format->flat ? export_flat(p, o, &out) : export_document(p, o, &out);
-	if (r == CLI_OK && out.error)
-		r = cli_error(CLI_FAILED, o->command, "out of memory");
 	if (r == CLI_OK)
 		r = cli_output(o->command, &out);
 	buffer_fini(&out);

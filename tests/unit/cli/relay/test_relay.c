@@ -5,9 +5,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <poll.h>
+
 #include <cmocka.h>
 
 #include "cli/common/cli.h"
+#include "push/publisher.h"
 #include "tests/unit/fixture/command.h"
 #include "tests/unit/fixture/listening.h"
 
@@ -62,6 +65,111 @@ static void relay__of_a_directory__publishes_what_changes(void **state)
 	assert_string_equal(played.log->requests[0], "web");
 	assert_shows(played.log->body, "relaying /");
 	assert_shows(played.log->body, "publishing on ipc://");
+}
+
+/* Waits until the relay's heartbeat has come: it is connected. */
+static void listen_to_relay(void)
+{
+	listening_open(endpoint, NULL);
+	if (!listening_wait(0))
+		_exit(1);
+}
+
+/* Keeps the next so many messages that are no heartbeats. */
+static void keep_messages(size_t count)
+{
+	const struct listening_message *m;
+
+	for (size_t i = 0; count && (m = listening_wait(i)); i++)
+		if (strcmp(m->topic, "pullet.heartbeat") != 0) {
+			snprintf(played.log->requests[played.log->count++],
+				sizeof(played.log->requests[0]), "%s %s %llu", m->topic, m->version,
+				(unsigned long long)m->spread_ms);
+			count--;
+		}
+	listening_close();
+}
+
+/* Answers the relay's watch once. */
+static void answer_watch(void)
+{
+	char request[4096] = "";
+	size_t len = 0;
+	int fd = accept(played.listener, NULL, NULL);
+	ssize_t n = 1;
+
+	while (n > 0 && !played_has_request(request, len)) {
+		n = read(fd, request + len, sizeof(request) - 1 - len);
+		len += n > 0 ? (size_t)n : 0;
+		request[len] = '\0';
+	}
+	played_reply(fd, "POST /v3/watch");
+	close(fd);
+}
+
+static void change_keys(int printed)
+{
+	(void)printed;
+	played.log->count = 0;
+	listen_to_relay();
+	answer_watch();
+	keep_messages(2);
+}
+
+#define ETCD(revision, members)                                                                    \
+	"{\"result\":{\"header\":{\"cluster_id\":\"7\",\"revision\":\"" revision                   \
+	"\"},\"watch_id\":\"1\"," members "}}\n"
+
+/* "/e/web" and "/e/team/db" change. */
+static void relay__of_an_etcd__publishes_keys_below_the_prefix(void **state)
+{
+	const char *url = played_listen_tcp();
+
+	(void)state;
+	played_answers("POST /v3/watch", 200,
+		ETCD("10", "\"created\":true") ETCD("11",
+			"\"events\":[{\"kv\":{\"key\":\"L2Uvd2Vi\",\"mod_revision\":\"11\"}}]")
+			ETCD("12", "\"events\":[{\"kv\":{\"key\":\"L2UvdGVhbS9kYg==\","
+				   "\"mod_revision\":\"12\"}}]"));
+	command.peer = change_keys;
+	RUN(cli_relay, "pullet relay", "--etcd", url, "--prefix", "/e/", "--push", endpoint,
+		"--heartbeat", "100ms", "--spread", "3s");
+	played_stop();
+	assert_int_equal(command.code, CLI_OK);
+	assert_string_equal(played.log->requests[0], "web 11 3000");
+	assert_string_equal(played.log->requests[1], "team/db 12 3000");
+}
+
+static char upstream[SCRATCH_PATH + 32];
+
+static void publish_upstream(int printed)
+{
+	struct publisher_options options = {.queue = 0};
+	struct publisher *p;
+	char why[CURVE_WHY], prefix[512];
+	int is_new = 0;
+
+	(void)printed;
+	played.log->count = 0;
+	if (publisher_open(&sys_real, upstream, &options, &p, why))
+		_exit(1);
+	listen_to_relay();
+	while (publisher_poll(p, prefix, sizeof(prefix), &is_new) <= 0 || !is_new)
+		poll(&(struct pollfd){.fd = publisher_fd(p), .events = POLLIN}, 1, 10);
+	publisher_send(p, "web", "v7", 500);
+	keep_messages(1);
+	publisher_close(p);
+}
+
+static void relay__of_an_upstream__passes_messages_on(void **state)
+{
+	(void)state;
+	snprintf(upstream, sizeof(upstream), "ipc://%s/up", played.dir);
+	command.peer = publish_upstream;
+	RUN(cli_relay, "pullet relay", "--upstream", upstream, "--push", endpoint, "--heartbeat",
+		"100ms");
+	assert_int_equal(command.code, CLI_OK);
+	assert_string_equal(played.log->requests[0], "web v7 500");
 }
 
 static void relay__in_a_circle__is_rejected(void **state)
@@ -193,6 +301,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(relay__of_a_directory__publishes_what_changes),
+		CASE(relay__of_an_etcd__publishes_keys_below_the_prefix),
+		CASE(relay__of_an_upstream__passes_messages_on),
 		CASE(relay__in_a_circle__is_rejected),
 		CASE(relay__of_what_is_not_there__says_so),
 		CASE(relay__of_servers_and_upstreams__names_them),
