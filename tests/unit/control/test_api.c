@@ -429,8 +429,8 @@ static const struct {
 	{"GET /v1/configs/web/wait?generation=1&timeout_ms=x", 400, "timeout_ms takes a number"},
 	{"GET /v1/configs/web/wait?generation=1", 200,
 		"{\"ok\":true,\"name\":\"web\",\"generation\":1,\"origin\":\"pull\"}\n"},
-	{"GET /v1/configs/web/wait?generation=2&timeout_ms=1", 504,
-		"generation 2 was not published within 1ms; generation 1 is current"},
+	{"GET /v1/configs/web/wait?generation=08&timeout_ms=1", 504, /* not by eights */
+		"generation 08 was not published within 1ms; generation 1 is current"},
 	{"GET /v1/configs/web/wait?version=v9&timeout_ms=0", 504,
 		"version v9 was not published within 0ms; generation 1 is current"},
 	{"GET /v1/configs/web/refresh", 405, "Allow: POST\r\n"},

@@ -307,7 +307,8 @@ static void watchdog__of_that_time__is_fed_in_half_of_it(void **state)
 		int pid; /* 0: none is named; 1: ours; 2: another one */
 		unsigned period_ms;
 	} rows[] = {{"20000000", 0, 10000}, {"20000000", 1, 10000}, {"20000000", 2, 0}, {"0", 0, 0},
-		{"nonsense", 0, 0}, {"1", 0, 1}, {"1999", 0, 1}, {"2000", 0, 1}, {"4000", 0, 2}};
+		{"nonsense", 0, 0}, {"1", 0, 1}, {"1999", 0, 1}, {"2000", 0, 1}, {"4000", 0, 2},
+		{"010000", 0, 5}};
 
 	(void)state;
 	server_has("n: 1\n");

@@ -111,7 +111,9 @@ static void diff__with_hidden_values__says_who_sees_them(void **state)
 		"GET /v1/configs/web/diff", 200, "{" SIDES ",\"equal\":true,\"values\":false}");
 	RUN(cli_diff, "diff", "web");
 	assert_int_equal(command.code, CLI_OK);
-	assert_shows(command.err, "values are hidden: root, the agent's user and members");
+	assert_string_equal(command.err,
+		"pullet diff: values are hidden: root, the agent's user and members of the group "
+		"that agent: {operators: GROUP} names see them\n");
 }
 
 static void diff__of_what_is_no_generation__asks_nothing(void **state)
@@ -204,6 +206,8 @@ static void wait__says_which_generation_was_reached(void **state)
 	assert_ended(CLI_OK, "web: generation 12 is current\n", "");
 	assert_string_equal(
 		played_asked(0), "GET /v1/configs/web/wait?generation=10&timeout_ms=5000");
+	RUN(cli_wait, "pullet wait", "web", "--generation", "08"); /* not by eights */
+	assert_ended(CLI_OK, "web: generation 12 is current\n", "");
 	RUN(cli_wait, "pullet wait", "web", "--version", "v 1");
 	assert_string_equal(
 		played_asked(0), "GET /v1/configs/web/wait?version=v%201&timeout_ms=60000");

@@ -251,7 +251,7 @@ static void wait__that_takes_too_long__shows_who_is_behind(void **state)
 	answer_three_hosts();
 	played_answers(WATCH, AGENT_STREAMS, "");
 	RUN(cli_fleet, "pullet fleet", "wait", "web", "--version", "v2", "--timeout", "100ms",
-		"--hosts", "5", "--etcd", url);
+		"--hosts", "08", "--etcd", url);
 	assert_int_equal(command.code, CLI_TIMED_OUT);
 	assert_shows(command.err, "b     rejected  v1");
 	assert_shows(command.err,

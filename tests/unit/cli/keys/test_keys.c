@@ -205,7 +205,7 @@ static void sign__with_names_and_a_number__signs_those(void **state)
 	(void)state;
 	make_key();
 	snprintf(output, sizeof(output), "%s/out", played.dir);
-	RUN(cli_sign, "pullet sign", document, "-s", key, "--rev", "41", "--config", "web", "-o",
+	RUN(cli_sign, "pullet sign", document, "-s", key, "--rev", "041", "--config", "web", "-o",
 		output, "--comment", "expires=2096-12-31T00:00:00Z");
 	assert_int_equal(command.code, CLI_OK);
 	assert_shows(command.out, "/out: rev=41 config=web expires=2096-12-31T00:00:00Z\n");
