@@ -466,6 +466,60 @@ static void agent__that_runs__is_known_by_its_process(void **state)
 	assert_int_equal(doctor.who.no_new_privileges, prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
 }
 
+/* Listens in a process of its own, for everybody. */
+static pid_t fork_agent(void)
+{
+	pid_t parent = getpid(), pid;
+	int ready[2];
+	char byte;
+
+	played_stop();
+	assert_int_equal(pipe2(ready, O_CLOEXEC), 0);
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (getppid() != parent)
+			_exit(1);
+		played_listen();
+		chmod(played.socket, 0666);
+		(void)!write(ready[1], "", 1);
+		played_serve(played.listener);
+	}
+	close(ready[1]);
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	close(ready[0]);
+	return pid;
+}
+
+static void agent__of_another_user__may_see_other_files(void **state)
+{
+	pid_t pid;
+
+	(void)state;
+	if (!we_are_root())
+		skip();
+	assert_int_equal(chmod(played.dir, 0755), 0);
+	played_answers("GET /v1/status", 200, "{\"configs\":[],\"configuration\":{}}");
+	pid = fork_agent();
+	doctor_agent(&doctor, &list);
+	assert_true(doctor.who.running && doctor.who.can_try);
+	assert_false(doctor.who.other_view); /* root can see that it does not */
+	client_fini(&doctor.status);
+	doctor.who = (struct doctor_who){.root = -1};
+	assert_int_equal(seteuid(OTHER), 0);
+	doctor_agent(&doctor, &list);
+	assert_int_equal(seteuid(0), 0);
+	client_fini(&doctor.status);
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_true(doctor.who.running && doctor.who.known && doctor.who.other_view);
+	assert_int_equal(doctor.who.pid, pid);
+	assert_int_equal(doctor.who.uid, 0);
+	assert_int_equal(doctor.who.root, -1);
+	assert_false(doctor.who.can_try);
+}
+
 static void agent__that_answers_nonsense__is_an_error(void **state)
 {
 	char expected[1024];
@@ -497,6 +551,7 @@ int main(void)
 		CASE(socket__of_a_service_that_does_not_run__counts_its_user),
 		CASE(socket__that_we_may_not_open__leaves_the_user_unknown),
 		CASE(agent__that_runs__is_known_by_its_process),
+		CASE(agent__of_another_user__may_see_other_files),
 		CASE(agent__that_answers_nonsense__is_an_error),
 	};
 
