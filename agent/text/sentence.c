@@ -4,6 +4,7 @@
  */
 #include "text/sentence.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -145,6 +146,8 @@ int sentence_member(
 		return json_writer_text(out, name, NULL);
 	buffer_init(&b, MAX_SENTENCE);
 	r = sentence_append(&b, sentence, audience);
+	if (r == -ENOMEM)
+		out->error = r; /* the member must not be missing */
 	r = r ? r : json_writer_text(out, name, b.data ? b.data : "");
 	buffer_fini(&b);
 	return r;

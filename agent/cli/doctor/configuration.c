@@ -36,7 +36,6 @@ static void add_settings_error(void *arg, const char *message)
 static void load_configuration(struct doctor *d, struct doctor_list *l)
 {
 	struct told told = {d, l};
-	size_t before = l->count;
 
 	if (access(d->path, R_OK) && errno == EACCES) {
 		doctor_add(l, DOCTOR_ERROR, d->path, "run this as root or as the agent's user",
@@ -47,7 +46,7 @@ static void load_configuration(struct doctor *d, struct doctor_list *l)
 	if (d->bad_settings)
 		doctor_add(l, DOCTOR_NOTE, d->path, "put it right, and run this again",
 			"with %zu error%s in it, servers, push and files were not looked at",
-			l->count - before, l->count - before == 1 ? "" : "s");
+			l->count, l->count == 1 ? "" : "s");
 	else
 		doctor_add(l, DOCTOR_OK, d->path, NULL, "%zu config%s, no error",
 			d->settings->config_count, d->settings->config_count == 1 ? "" : "s");

@@ -65,7 +65,7 @@ static void end_exchange(struct etcd *e, int error, const char *why)
 static void exchange_answered(
 	void *arg, const struct kind_place *place, const struct http_client_response *response)
 {
-	struct etcd_store_answer none = {.json = NULL}, *ret;
+	struct etcd_store_answer none; /* a watch ends with 200, or an error */
 	struct etcd *e = arg;
 	enum kind_cause cause;
 	char why[FILE_WHY] = "";
@@ -76,12 +76,9 @@ static void exchange_answered(
 		end_exchange(e, 0, "");
 		return;
 	}
-	ret = e->waiting ? e->answer : &none;
-	r = etcd_store_read(place, response, ret, &cause, why);
+	r = etcd_store_read(place, response, e->waiting ? e->answer : &none, &cause, why);
 	if (r == -EACCES && exchange_again(e->exchange, true))
 		return;
-	if (r == 0 && !e->waiting)
-		etcd_store_answer_fini(&none);
 	end_exchange(e, r, why);
 }
 

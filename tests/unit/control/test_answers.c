@@ -246,6 +246,19 @@ static void user__that_only_reads__has_a_quarter_of_them(void **state)
 	assert_nothing_left();
 }
 
+/* What others have who do not only read takes nothing from those who do. */
+static void user__that_only_reads__has_its_share_beside_root(void **state)
+{
+	(void)state;
+	for (size_t i = 0; i < 6; i++)
+		assert_int_equal(ask(i), 0);
+	clients[6].peer = (struct peer){.local = true, .uid = 1000, .right = RIGHT_READ};
+	assert_int_equal(ask(6), 0);
+	for (size_t i = 0; i < task_count; i++)
+		run(i);
+	assert_nothing_left();
+}
+
 #define CASE(name) cmocka_unit_test_setup(name, set_up)
 
 int main(void)
@@ -258,6 +271,7 @@ int main(void)
 		CASE(server__that_ends__sends_none),
 		CASE(answers__are_bounded),
 		CASE(user__that_only_reads__has_a_quarter_of_them),
+		CASE(user__that_only_reads__has_its_share_beside_root),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

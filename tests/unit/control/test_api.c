@@ -259,6 +259,31 @@ static void stranger__has_a_quarter_of_the_places(void **state)
 	assert_shows(talk->log, "the control socket is busy: a request was denied");
 }
 
+static void wait_beside_root(int printed)
+{
+	enum { MANY = CONTROL_MAX_WAITING / 4 * 3 };
+	int fds[MANY];
+
+	if (!log_has(printed, "started version", 1))
+		return;
+	open_socket();
+	for (size_t i = 0; i < MANY; i++)
+		fds[i] = ask_begin("GET /v1/configs/slow/wait?generation=1");
+	ask_in_order();
+	ask_as(STRANGER, "GET /v1/configs/slow/wait?generation=1&timeout_ms=1"); /* 0 */
+	for (size_t i = 0; i < MANY; i++)
+		close(fds[i]);
+}
+
+static void stranger__has_its_places_beside_those_of_root(void **state)
+{
+	(void)state;
+	need_root();
+	put_slow_settings("", "");
+	run_with(wait_beside_root);
+	assert_answer(0, 504, "generation 1 was not published within 1ms");
+}
+
 /* ---- receipts ---- */
 
 static void wait_for_receipt(int printed)
@@ -638,6 +663,7 @@ int main(void)
 		CASE(waiter__of_a_config_that_changes_or_goes__is_answered),
 		CASE(stranger__may_read_but_not_change_nor_see_values),
 		CASE(stranger__has_a_quarter_of_the_places),
+		CASE(stranger__has_its_places_beside_those_of_root),
 		CASE(schema__refuses_an_override_and_a_version),
 		CASE(receipt__is_written_to_the_etcd),
 		CASE(tcp__is_read_only_and_told_no_reasons),

@@ -70,6 +70,17 @@ static void history__of_an_unknown_config__says_what_was_meant(void **state)
 	assert_ended(CLI_NOT_FOUND, "", "pullet history: there is nothing of that name\n");
 }
 
+static void history__of_an_agent_that_lists_no_configs__says_what_it_said(void **state)
+{
+	(void)state;
+	RUN(cli_history, "pullet history", "web");
+	assert_ended(CLI_NOT_FOUND, "", "pullet history: there is nothing of that name\n");
+	assert_string_equal(played_asked(1), "GET /v1/status");
+	played_answers("GET /v1/status", AGENT_CLOSES, "");
+	RUN(cli_history, "pullet history", "web");
+	assert_ended(CLI_NOT_FOUND, "", "pullet history: there is nothing of that name\n");
+}
+
 /* ---- diff ---- */
 
 #define SIDES                                                                                      \
@@ -244,6 +255,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(history__lists_versions_in_columns),
 		CASE(history__of_an_unknown_config__says_what_was_meant),
+		CASE(history__of_an_agent_that_lists_no_configs__says_what_it_said),
 		CASE(diff__shows_a_line_for_each_key),
 		CASE(diff__of_bytes__shows_sizes_and_digests),
 		CASE(diff__with_hidden_values__says_who_sees_them),

@@ -65,6 +65,37 @@ static void batch__prints_as_many_frames_as_wanted(void **state)
 	assert_null(strstr(command.out, "q quit"));
 }
 
+static int ending; /* the signal */
+
+static void end_by_signal(int printed)
+{
+	char byte;
+
+	if (read(printed, &byte, 1) == 1) /* it runs */
+		kill(getppid(), ending);
+	while (read(printed, &byte, 1) == 1)
+		;
+	_exit(0);
+}
+
+static void batch__ends_by_a_signal(void **state)
+{
+	static const int signals[] = {SIGINT, SIGTERM};
+	pid_t agent;
+
+	(void)state;
+	played_answers("GET /v1/status", 200, STATUS);
+	agent = played_fork();
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		ending = signals[i];
+		command.peer = end_by_signal;
+		RUN(cli_top, "pullet top", "--batch");
+		assert_int_equal(command.code, CLI_OK);
+	}
+	kill(agent, SIGKILL);
+	waitpid(agent, NULL, 0);
+}
+
 static void batch__of_no_agent__says_so_and_exits_3(void **state)
 {
 	(void)state;
@@ -346,6 +377,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(batch__prints_as_many_frames_as_wanted),
+		CASE(batch__ends_by_a_signal),
 		CASE(batch__of_no_agent__says_so_and_exits_3),
 		CASE(batch__of_an_invalid_answer__says_its_status),
 		CASE(top__without_a_terminal__names_the_other_way),

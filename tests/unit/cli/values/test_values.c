@@ -249,6 +249,16 @@ static void export__of_what_the_form_does_not_have__fails_whole(void **state)
 	assert_shows(command.err, "list.0");
 }
 
+static void export__of_an_unknown_config__exits_2(void **state)
+{
+	(void)state;
+	RUN(cli_export, "pullet export", "wev", "--format", "json");
+	assert_int_equal(command.code, CLI_NOT_FOUND);
+	assert_string_equal(command.out, "");
+	assert_shows(command.err, "there is no snapshot of 'wev' in ");
+	assert_shows(command.err, ": did you mean 'web'?\n");
+}
+
 static void export__as_a_document__has_the_tree_again(void **state)
 {
 	(void)state;
@@ -457,6 +467,7 @@ int main(void)
 		CASE(list__with_json__is_one_object_with_empty_ones_too),
 		CASE(list__of_a_prefix_that_no_key_has__exits_2), CASE(export__to_a_shell__quotes),
 		CASE(export__of_what_the_form_does_not_have__fails_whole),
+		CASE(export__of_an_unknown_config__exits_2),
 		CASE(export__as_a_document__has_the_tree_again),
 		CASE(export__of_keys_that_are_no_tree__fails),
 		CASE(export__with_escaped_dots_and_many_items__keeps_keys_and_order),
