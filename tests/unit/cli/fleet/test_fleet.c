@@ -3,6 +3,7 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
+#include <pty.h>
 #include <stdint.h>
 #include <time.h>
 
@@ -26,6 +27,9 @@ static const char *url;
 static struct buffer kept[8]; /* answers, until the end of a case */
 static size_t kept_count;
 
+static const char *last_shown; /* a watch is killed when this was printed, */
+static bool on_terminal;       /* here, or else into a pipe */
+
 static struct settings_label zone = {(char *)"zone", (char *)"eu"};
 
 static int set_up(void **state)
@@ -35,6 +39,7 @@ static int set_up(void **state)
 	played_open();
 	url = played_listen_tcp();
 	kept_count = 0;
+	on_terminal = false;
 	return 0;
 }
 
@@ -321,8 +326,6 @@ static void wait__whose_etcd_was_replaced__says_so(void **state)
 
 /* ---- --watch ---- */
 
-static const char *last_shown; /* a watch is killed when this was printed */
-
 /* In a child: a watch does not end. */
 static int run_until_shown(int argc, char **argv)
 {
@@ -332,7 +335,8 @@ static int run_until_shown(int argc, char **argv)
 	int ends[2];
 	pid_t pid;
 
-	assert_int_equal(pipe(ends), 0);
+	assert_int_equal(
+		on_terminal ? openpty(&ends[0], &ends[1], NULL, NULL, NULL) : pipe(ends), 0);
 	pid = fork();
 	assert_true(pid >= 0);
 	if (pid == 0) {
@@ -422,6 +426,21 @@ static void watch__of_what_nobody_has__says_so(void **state)
 	last_shown = "no host has a receipt\n";
 	RUN(run_until_shown, "pullet fleet", "db", "--watch", "--etcd", url);
 	assert_string_equal(without_times(command.out), " no host has a receipt\n");
+}
+
+/* In the place of what was there. */
+static void watch__on_a_terminal__clears_it(void **state)
+{
+	(void)state;
+	answer_three_hosts();
+	on_terminal = true;
+	last_shown = "no host has a receipt\r\n";
+	RUN(run_until_shown, "pullet fleet", "db", "--watch", "--etcd", url);
+	assert_int_equal(strncmp(command.out, "\033[H\033[J20", 8), 0);
+	last_shown = "\"revision\":9}\r\n";
+	RUN(run_until_shown, "pullet fleet", "db", "--watch", "--json", "--etcd", url);
+	assert_string_equal(command.out,
+		"{\"prefix\":\"/pullet/agents/\",\"configs\":[],\"ghosts\":[],\"revision\":9}\r\n");
 }
 
 /* ---- forget ---- */
@@ -583,6 +602,7 @@ int main(void)
 		CASE(watch__shows_each_change),
 		CASE(watch__with_json__is_a_line_for_each_change),
 		CASE(watch__of_what_nobody_has__says_so),
+		CASE(watch__on_a_terminal__clears_it),
 		CASE(forget__of_a_silent_host__deletes_its_known_key),
 		CASE(forget__of_a_host_that_is_alive_or_unknown__says_so),
 		CASE(file__names_the_etcd_and_the_prefix),

@@ -37,9 +37,10 @@ static void change_file(int printed)
 {
 	char from[SCRATCH_PATH + 16], to[SCRATCH_PATH + 16], text[1024];
 	const struct listening_message *m;
-	ssize_t n = read(printed, text, sizeof(text) - 1);
+	ssize_t len = read(printed, text, sizeof(text) - 1);
+	size_t n = 0;
 
-	text[n > 0 ? n : 0] = '\0';
+	text[len > 0 ? len : 0] = '\0';
 	snprintf(played.log->body, sizeof(played.log->body), "%s", text);
 	listening_open(endpoint, NULL);
 	if (!listening_wait(0)) /* a heartbeat: it is connected */
@@ -48,10 +49,15 @@ static void change_file(int printed)
 	snprintf(from, sizeof(from), "%s/.new", played.dir);
 	snprintf(to, sizeof(to), "%s/web.yaml", played.dir);
 	rename(from, to);
-	for (size_t i = 0; (m = listening_wait(i)) && strcmp(m->topic, "web") != 0; i++)
+	for (; (m = listening_wait(n)) && strcmp(m->topic, "web") != 0; n++)
 		;
-	snprintf(played.log->requests[0], sizeof(played.log->requests[0]), "%s",
-		m ? m->topic : "nothing came");
+	snprintf(played.log->requests[0], sizeof(played.log->requests[0]), "%s %s",
+		m ? m->topic : "nothing came", m ? m->version : "");
+	unlink(to);
+	for (n++; (m = listening_wait(n)) && strcmp(m->topic, "web") != 0; n++)
+		;
+	snprintf(played.log->requests[1], sizeof(played.log->requests[1]), "%s %s",
+		m ? m->topic : "nothing came", m ? m->version : "");
 	listening_close();
 }
 
@@ -60,9 +66,10 @@ static void relay__of_a_directory__publishes_what_changes(void **state)
 	(void)state;
 	command.peer = change_file;
 	RUN(cli_relay, "pullet relay", "--dir", played.dir, "--push", endpoint, "--heartbeat",
-		"100ms");
+		"200ms");
 	assert_int_equal(command.code, CLI_OK);
-	assert_string_equal(played.log->requests[0], "web");
+	assert_string_equal(played.log->requests[0], "web 37b128c59f1f5097f73f82691cb519f1");
+	assert_string_equal(played.log->requests[1], "web "); /* it is gone */
 	assert_shows(played.log->body, "relaying /");
 	assert_shows(played.log->body, "publishing on ipc://");
 }
@@ -120,14 +127,15 @@ static void change_keys(int printed)
 	"{\"result\":{\"header\":{\"cluster_id\":\"7\",\"revision\":\"" revision                   \
 	"\"},\"watch_id\":\"1\"," members "}}\n"
 
-/* "/e/web" and "/e/team/db" change. */
+/* "/e/web" and "/e/team/db" change, and "/e/", which is no name. */
 static void relay__of_an_etcd__publishes_keys_below_the_prefix(void **state)
 {
 	const char *url = played_listen_tcp();
 
 	(void)state;
 	played_answers("POST /v3/watch", 200,
-		ETCD("10", "\"created\":true") ETCD("11",
+		ETCD("9", "\"created\":true") ETCD("10", "\"events\":[{\"kv\":{\"key\":\"L2Uv\","
+							 "\"mod_revision\":\"10\"}}]") ETCD("11",
 			"\"events\":[{\"kv\":{\"key\":\"L2Uvd2Vi\",\"mod_revision\":\"11\"}}]")
 			ETCD("12", "\"events\":[{\"kv\":{\"key\":\"L2UvdGVhbS9kYg==\","
 				   "\"mod_revision\":\"12\"}}]"));
@@ -138,6 +146,7 @@ static void relay__of_an_etcd__publishes_keys_below_the_prefix(void **state)
 	assert_int_equal(command.code, CLI_OK);
 	assert_string_equal(played.log->requests[0], "web 11 3000");
 	assert_string_equal(played.log->requests[1], "team/db 12 3000");
+	assert_shows(command.err, "invalid topic name: changes will not be published name=");
 }
 
 static char upstream[SCRATCH_PATH + 32];
