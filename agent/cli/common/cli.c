@@ -13,22 +13,38 @@
 #include "text/escape.h"
 #include "text/sentence.h"
 
-int cli_error(int code, const char *command, const char *format, ...)
+__attribute__((format(printf, 2, 0))) static void print_sentence(
+	const char *command, const char *format, va_list args)
 {
 	char text[4096], shown[4096];
 	struct buffer out;
-	va_list args;
 
-	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
-	va_end(args);
 	buffer_init(&out, 1u << 20);
 	sentence_show(
 		shown, sizeof(shown), text, AUDIENCE_OPERATOR); /* what it could read itself */
 	escape_append_lines(&out, shown, "\n"); /* it may be in a server's or an agent's words */
 	fprintf(stderr, "%s: %s\n", command, out.data ? out.data : "");
 	buffer_fini(&out);
+}
+
+int cli_error(int code, const char *command, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	print_sentence(command, format, args);
+	va_end(args);
 	return code;
+}
+
+void cli_note(const char *command, const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	print_sentence(command, format, args);
+	va_end(args);
 }
 
 int cli_room(const char *command, const struct descriptors_need *needs, size_t count)

@@ -52,6 +52,8 @@ int cli_watch(int argc, char **argv);
 /* Prints a sentence on standard error, after "COMMAND: ". Returns `code`. */
 int cli_error(int code, const char *command, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+/* Prints it where the command goes on. */
+void cli_note(const char *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Checks that the limit of file descriptors covers these needs. CLI_OK, or CLI_CONFIG with its
  * sentence printed. */
 int cli_room(const char *command, const struct descriptors_need *needs, size_t count);

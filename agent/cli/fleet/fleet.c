@@ -63,7 +63,7 @@ static void print_note(void *arg, const char *text)
 		return;
 	buffer_init(&clean, 4096);
 	words_text(&clean, text);
-	cli_error(0, f->command, "%s%s", clean.data ? clean.data : "",
+	cli_note(f->command, "%s%s", clean.data ? clean.data : "",
 		f->notes == MAX_NOTES ? " (further notes are not shown)" : "");
 	buffer_fini(&clean);
 }

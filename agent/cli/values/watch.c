@@ -91,7 +91,7 @@ static void signal_pidfile(const struct watcher *w)
 	char why[FILE_WHY];
 
 	if (pidfile_signal(&sys_real, w->pid_file, w->signal, why))
-		cli_error(0, w->command, "%s", why);
+		cli_note(w->command, "%s", why);
 }
 
 /* In the child. Returns only on failure. */
@@ -119,10 +119,10 @@ static void report_exit(const struct watcher *w, int status)
 	if (WIFSIGNALED(status) && ended)
 		return; /* by the signal that was passed on */
 	if (WIFSIGNALED(status))
-		cli_error(0, w->command, "%s: ended by signal %d at generation %" PRIu64,
-			w->argv[0], WTERMSIG(status), generation);
+		cli_note(w->command, "%s: ended by signal %d at generation %" PRIu64, w->argv[0],
+			WTERMSIG(status), generation);
 	else if (WEXITSTATUS(status))
-		cli_error(0, w->command, "%s: exit %d at generation %" PRIu64, w->argv[0],
+		cli_note(w->command, "%s: exit %d at generation %" PRIu64, w->argv[0],
 			WEXITSTATUS(status), generation);
 }
 
@@ -134,7 +134,7 @@ static void run_command(const struct watcher *w)
 	int status, signo;
 
 	if (pid < 0) {
-		cli_error(0, w->command, "cannot start %s: %s", w->argv[0], strerror(errno));
+		cli_note(w->command, "cannot start %s: %s", w->argv[0], strerror(errno));
 		return;
 	}
 	if (pid == 0) {
@@ -189,7 +189,7 @@ static int watch_config(const struct watcher *w)
 	int r, reported = 0, code = CLI_OK;
 
 	if (pullet_generation(w->p) == 0)
-		cli_error(0, w->command,
+		cli_note(w->command,
 			pullet_withdrawn(w->p) ? "%s was withdrawn, waiting for it to come back"
 					       : "nothing is published as %s yet, waiting",
 			w->config);
@@ -203,7 +203,7 @@ static int watch_config(const struct watcher *w)
 				CLI_TIMED_OUT, w->command, "nothing newer has come in that time");
 		r = wait_slice(w, w->timeout_ms - passed_ms);
 		if (r < 0 && r != reported)
-			cli_error(0, w->command, "%s: %s", w->config, pullet_strerror(r));
+			cli_note(w->command, "%s: %s", w->config, pullet_strerror(r));
 		reported = r;
 		if (r == 1 && !ended) {
 			code = handle_version(w);

@@ -97,8 +97,8 @@ static void keep_messages(size_t count)
 	listening_close();
 }
 
-/* Answers the relay's watch once. */
-static void answer_watch(void)
+/* Answers the relay's next request. */
+static void answer_request(const char *answer)
 {
 	char request[4096] = "";
 	size_t len = 0;
@@ -110,7 +110,7 @@ static void answer_watch(void)
 		len += n > 0 ? (size_t)n : 0;
 		request[len] = '\0';
 	}
-	played_reply(fd, "POST /v3/watch");
+	played_reply(fd, answer);
 	close(fd);
 }
 
@@ -119,7 +119,7 @@ static void change_keys(int printed)
 	(void)printed;
 	played.log->count = 0;
 	listen_to_relay();
-	answer_watch();
+	answer_request("POST /v3/watch");
 	keep_messages(2);
 }
 
@@ -147,6 +147,37 @@ static void relay__of_an_etcd__publishes_keys_below_the_prefix(void **state)
 	assert_string_equal(played.log->requests[0], "web 11 3000");
 	assert_string_equal(played.log->requests[1], "team/db 12 3000");
 	assert_shows(command.err, "invalid topic name: changes will not be published name=");
+}
+
+static void change_consul_keys(int printed)
+{
+	(void)printed;
+	played.log->count = 0;
+	listen_to_relay();
+	played.headers = "X-Consul-Index: 5\r\n";
+	played_answers("GET /v1/kv/c/", 200,
+		"[{\"Key\":\"c/web\",\"ModifyIndex\":5,\"Flags\":0,\"Value\":\"\"}]");
+	answer_request("GET /v1/kv/c/");
+	played.headers = "X-Consul-Index: 6\r\n";
+	played_answers("GET /v1/kv/c/", 200,
+		"[{\"Key\":\"c/web\",\"ModifyIndex\":6,\"Flags\":0,\"Value\":\"\"}]");
+	answer_request("GET /v1/kv/c/");
+	keep_messages(1);
+}
+
+/* Its keys begin without the slash of a path. */
+static void relay__of_a_consul__publishes_keys_below_the_prefix(void **state)
+{
+	const char *url = played_listen_tcp();
+
+	(void)state;
+	command.peer = change_consul_keys;
+	RUN(cli_relay, "pullet relay", "--consul", url, "--prefix", "/c/", "--push", endpoint,
+		"--heartbeat", "200ms");
+	played_stop();
+	assert_int_equal(command.code, CLI_OK);
+	assert_string_equal(played.log->requests[0], "web 6 0");
+	assert_string_equal(command.err, "");
 }
 
 static char upstream[SCRATCH_PATH + 32];
@@ -315,6 +346,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(relay__of_a_directory__publishes_what_changes),
 		CASE(relay__of_an_etcd__publishes_keys_below_the_prefix),
+		CASE(relay__of_a_consul__publishes_keys_below_the_prefix),
 		CASE(relay__of_an_upstream__passes_messages_on),
 		CASE(relay__in_a_circle__is_rejected),
 		CASE(relay__of_what_is_not_there__says_so),
