@@ -105,6 +105,10 @@ static void authority__by_its_times__is_good_or_not(void **state)
 		{-2 * DAY - 3, DAY,
 			"warning @/ca: tls.ca: it expires on 2023-11-15 (1 day left): then no "
 			"server is believed" RENEW},
+		{-18 * DAY, 12 * DAY, "ok @/ca: tls.ca: it is good until 2023-11-26\n"},
+		{-20 * DAY, 10 * DAY - 1,
+			"warning @/ca: tls.ca: it expires on 2023-11-24 (9 days left): then no "
+			"server is believed" RENEW},
 		{0, 100 * DAY, "ok @/ca: tls.ca: it is good until 2024-02-22\n"},
 		{1, 100 * DAY,
 			"error @/ca: tls.ca: by this host's clock it is not good yet, but from "

@@ -170,6 +170,23 @@ static void get__of_an_unknown_config__names_those_that_there_are(void **state)
 	assert_shows(command.err, "nor of any config: 'pullet status' says why");
 }
 
+static void get__with_help__lists_its_options(void **state)
+{
+	(void)state;
+	RUN(cli_get, "pullet get", "--help");
+	assert_ended(CLI_OK,
+		"Usage: pullet get CONFIG KEY [--default V] [--type T] [--json]\n"
+		"Prints one value of a config, as it was written. Needs no running agent.\n"
+		"CONFIG is a name, or a path of a snapshot if there is a '/' in it.\n"
+		"\n"
+		"      --default V  print V when there is no such key or config\n"
+		"      --type T     fail unless the value is a string, int, double, bool, duration "
+		"(printed in\n"
+		"                   milliseconds) or size (in bytes)\n"
+		"      --json       print JSON; a list or map with all its members\n",
+		"");
+}
+
 static void get__of_a_damaged_snapshot__says_so(void **state)
 {
 	(void)state;
@@ -462,7 +479,7 @@ int main(void)
 		CASE(get__of_a_list_or_map__wants_json),
 		CASE(get__of_an_unknown_key__names_those_near_it),
 		CASE(get__of_an_unknown_config__names_those_that_there_are),
-		CASE(get__of_a_damaged_snapshot__says_so),
+		CASE(get__with_help__lists_its_options), CASE(get__of_a_damaged_snapshot__says_so),
 		CASE(list__prints_lines_in_key_order_escaped),
 		CASE(list__with_json__is_one_object_with_empty_ones_too),
 		CASE(list__of_a_prefix_that_no_key_has__exits_2), CASE(export__to_a_shell__quotes),
