@@ -100,8 +100,12 @@ static void refresh__with_force_and_no_name__is_misused(void **state)
 {
 	(void)state;
 	RUN(cli_refresh, "pullet refresh", "--force");
-	assert_int_equal(command.code, CLI_USAGE);
-	assert_shows(command.err, "--force is for one config: name it");
+	assert_ended(CLI_USAGE, "",
+		"pullet refresh: --force is for one config: name it\n"
+		"Usage: pullet refresh [CONFIG] [--wait] [--timeout DURATION] [--socket PATH]\n"
+		"       pullet refresh CONFIG [--force] [--forget-rev] [--wait] [--timeout "
+		"DURATION] [--socket PATH]\n"
+		"Try 'pullet refresh --help'.\n");
 	RUN(cli_refresh, "pullet refresh", "--forget-rev");
 	assert_int_equal(command.code, CLI_USAGE);
 	assert_shows(command.err, "--forget-rev is for one config");
@@ -239,7 +243,11 @@ static void suspend__of_one_and_all_or_of_none__is_misused(void **state)
 	RUN(cli_resume, "pullet resume", "web", "--all");
 	assert_int_equal(command.code, CLI_USAGE);
 	RUN(cli_resume, "pullet resume", "web", "db");
-	assert_shows(command.err, "'db' is one argument too many");
+	assert_ended(CLI_USAGE, "",
+		"pullet resume: 'db' is one argument too many\n"
+		"Usage: pullet resume CONFIG [--json] [--socket PATH]\n"
+		"       pullet resume --all [--json] [--socket PATH]\n"
+		"Try 'pullet resume --help'.\n");
 }
 
 /* ---- override ---- */

@@ -308,7 +308,12 @@ static void sign__misused__says_how(void **state)
 {
 	(void)state;
 	RUN(cli_sign, "pullet sign", document);
-	assert_shows(command.err, "name a file to sign, and a key with -s");
+	assert_ended(CLI_USAGE, "",
+		"pullet sign: name a file to sign, and a key with -s\n"
+		"Usage: pullet sign FILE... -s FILE [--rev N] [--config NAME] [--path PATH | "
+		"--unbound]\n"
+		"                   [--comment COMMENT] [-o FILE] [--password-file FILE]\n"
+		"Try 'pullet sign --help'.\n");
 	RUN(cli_sign, "pullet sign", document, "-s", key, "--unbound", "--path", "/x");
 	assert_shows(command.err, "--unbound is for no path and no config");
 	RUN(cli_sign, "pullet sign", document, document, "-s", key, "-o", "x");
