@@ -355,6 +355,111 @@ static void watch__prints_the_current_version_and_gives_up_in_time(void **state)
 	assert_shows(command.err, "nothing is published as other yet, waiting");
 }
 
+/* Reads what is printed until it ends so, and keeps it. */
+static void read_printed(int printed, const char *end)
+{
+	char *text = played.log->body;
+	size_t len = strlen(text), n = strlen(end);
+
+	while (len < n || strcmp(text + len - n, end) != 0) {
+		if (read(printed, text + len, 1) != 1)
+			_exit(1);
+		text[++len] = '\0';
+	}
+}
+
+/* Replaces the snapshot, as the agent does. */
+static void replace_snapshot(uint64_t generation)
+{
+	char from[SCRATCH_PATH + 16], to[SCRATCH_PATH + 16];
+	void *image;
+	size_t len;
+
+	if (snapshot_build(entries, count, generation, 1, "v2", &image, &len))
+		_exit(1);
+	scratch_write(played.dir, ".new", image, len);
+	free(image);
+	snprintf(from, sizeof(from), "%s/.new", played.dir);
+	snprintf(to, sizeof(to), "%s/web.snap", played.dir);
+	rename(from, to);
+}
+
+static pid_t watching = -1;
+
+static void pass_on(int signo)
+{
+	kill(watching, signo);
+}
+
+/* In a process of its own, for it blocks signals, and remembers that one came. */
+static int run_watch_apart(int argc, char **argv)
+{
+	const struct sigaction passing = {.sa_handler = pass_on};
+	sigset_t set;
+	int how = 0;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGTERM);
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	sigaction(SIGTERM, &passing, NULL);
+	watching = fork();
+	assert_true(watching >= 0);
+	sigemptyset(&set);
+	if (watching == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		signal(SIGTERM, SIG_DFL);
+		sigprocmask(SIG_SETMASK, &set, NULL);
+		how = cli_watch(argc, argv);
+		fflush(NULL);
+		_exit(how);
+	}
+	sigprocmask(SIG_SETMASK, &set, NULL);
+	while (waitpid(watching, &how, 0) < 0)
+		;
+	signal(SIGTERM, SIG_DFL);
+	return WIFEXITED(how) ? WEXITSTATUS(how) : -1;
+}
+
+static void publish_one_more(int printed)
+{
+	read_printed(printed, "4 v1\n");
+	replace_snapshot(5);
+	read_printed(printed, "5 v2\n");
+}
+
+static void watch__prints_each_newer_version_until_it_is_ended(void **state)
+{
+	(void)state;
+	played.log->body[0] = '\0';
+	command.peer = publish_one_more;
+	RUN(run_watch_apart, "pullet watch", "web");
+	assert_int_equal(command.code, CLI_OK);
+	assert_string_equal(played.log->body, "4 v1\n5 v2\n");
+	assert_string_equal(command.err, "");
+}
+
+static void end_while_the_command_runs(int printed)
+{
+	read_printed(printed, "it runs\n");
+}
+
+/* With its children. */
+static void watch__that_is_ended__ends_the_command_that_runs(void **state)
+{
+	char script[SCRATCH_PATH + 128];
+
+	(void)state;
+	played.log->body[0] = '\0';
+	snprintf(script, sizeof(script),
+		"trap 'wait; echo ended > %s/said; exit 3' TERM; sleep 100 & echo it runs; wait",
+		played.dir);
+	command.peer = end_while_the_command_runs;
+	RUN(run_watch_apart, "pullet watch", "web", "--now", "--", "/bin/sh", "-c", script);
+	assert_int_equal(command.code, CLI_OK);
+	assert_string_equal(command.err, "pullet watch: /bin/sh: exit 3 at generation 4\n");
+	assert_int_equal(scratch_count(played.dir, "said"), 1);
+}
+
 static void watch__with_a_command__runs_it_with_the_version(void **state)
 {
 	(void)state;
@@ -490,6 +595,8 @@ int main(void)
 		CASE(export__with_escaped_dots_and_many_items__keeps_keys_and_order),
 		CASE(export__misused__says_how),
 		CASE(watch__prints_the_current_version_and_gives_up_in_time),
+		CASE(watch__prints_each_newer_version_until_it_is_ended),
+		CASE(watch__that_is_ended__ends_the_command_that_runs),
 		CASE(watch__with_a_command__runs_it_with_the_version),
 		CASE(watch__with_a_pidfile__signals_that_process), CASE(watch__misused__says_how),
 		CASE(memory__that_is_short__leaves_no_part), /* last */
