@@ -197,10 +197,12 @@ static void publish_upstream(int printed)
 	while (publisher_poll(p, prefix, sizeof(prefix), &is_new) <= 0 || !is_new)
 		poll(&(struct pollfd){.fd = publisher_fd(p), .events = POLLIN}, 1, 10);
 	publisher_send(p, "web", "v7", 500);
-	for (int i = 0; i < 2; i++) {
-		listening_open(endpoint, NULL);
-		keep_messages(1);
-	}
+	listening_open(endpoint, NULL);
+	keep_messages(1);
+	listening_open(endpoint, NULL);
+	listening_wait(0); /* it is connected */
+	publisher_send(p, "db", "v8", 0);
+	keep_messages(2);
 	publisher_close(p);
 }
 
@@ -214,6 +216,7 @@ static void relay__of_an_upstream__passes_messages_on(void **state)
 	assert_int_equal(command.code, CLI_OK);
 	assert_string_equal(played.log->requests[0], "web v7 500");
 	assert_string_equal(played.log->requests[1], "web v7 500");
+	assert_string_equal(played.log->requests[2], "db v8 0");
 }
 
 static void relay__in_a_circle__is_rejected(void **state)
