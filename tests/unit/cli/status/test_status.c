@@ -410,8 +410,13 @@ static void options__that_exclude_each_other__are_misused(void **state)
 	(void)state;
 	assert_int_equal(RUN(cli_status, "pullet status", "--ready", "web"), CLI_USAGE);
 	assert_shows(command.err, "--ready is about all configs");
-	assert_int_equal(RUN(cli_status, "pullet status", "--names", "--json"), CLI_USAGE);
-	assert_shows(command.err, "one of them");
+	for (size_t i = 0; i < 3; i++) {
+		static const char *const forms[] = {"--all", "--names", "--json"};
+
+		RUN(cli_status, "pullet status", forms[i], forms[(i + 1) % 3]);
+		assert_int_equal(command.code, CLI_USAGE);
+		assert_shows(command.err, "--all, --names, --json: one of them\n");
+	}
 	assert_int_equal(RUN(cli_status, "pullet status", "a", "b"), CLI_USAGE);
 	assert_shows(command.err, "one config at most");
 	assert_int_equal(RUN(cli_status, "pullet status", "--nope"), CLI_USAGE);
