@@ -212,7 +212,7 @@ static void relay__of_an_upstream__passes_messages_on(void **state)
 	snprintf(upstream, sizeof(upstream), "ipc://%s/up", played.dir);
 	command.peer = publish_upstream;
 	RUN(cli_relay, "pullet relay", "--upstream", upstream, "--push", endpoint, "--heartbeat",
-		"1h");
+		"1h", "--upstream-heartbeat", "1h");
 	assert_int_equal(command.code, CLI_OK);
 	assert_string_equal(played.log->requests[0], "web v7 500");
 	assert_string_equal(played.log->requests[1], "web v7 500");
