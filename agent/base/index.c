@@ -38,7 +38,7 @@ static void grow_table(struct index *ix)
 
 int index_add(struct index *ix, struct index_link *link, uint64_t hash)
 {
-	if (ix->count == ix->size)
+	if (ix->count >= ix->size)
 		grow_table(ix);
 	if (!ix->buckets)
 		return -ENOMEM;

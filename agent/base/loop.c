@@ -322,8 +322,7 @@ int loop_on_signal(struct loop *l, int number, void (*handle)(void *arg, int sig
 	if (l->signal_count == MAX_SIGNALS)
 		return -ENOSPC;
 	sigaddset(&l->signal_set, number);
-	if (pthread_sigmask(SIG_BLOCK, &l->signal_set, NULL))
-		return -EINVAL;
+	pthread_sigmask(SIG_BLOCK, &l->signal_set, NULL);
 	fd = signalfd(l->signal_watch.fd, &l->signal_set, SFD_NONBLOCK | SFD_CLOEXEC);
 	if (fd < 0)
 		return -errno;

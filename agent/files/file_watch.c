@@ -134,7 +134,7 @@ static struct directory *find_directory(const struct file_watch *d, int descript
 	return (struct directory *)l;
 }
 
-/* Counts one more entry in the directory. 0 or -ENOMEM. */
+/* Counts one more entry in the directory. 0; or -ENOMEM, and a new watch is removed. */
 static int join_directory(struct file_watch *d, int descriptor)
 {
 	struct directory *directory = find_directory(d, descriptor);
@@ -144,6 +144,7 @@ static int join_directory(struct file_watch *d, int descriptor)
 		if (!directory || index_add(&d->directories, &directory->link,
 					  entry_hash(descriptor, NULL))) {
 			free(directory);
+			inotify_rm_watch(d->fd, descriptor);
 			return -ENOMEM;
 		}
 		directory->descriptor = descriptor;

@@ -2,6 +2,7 @@
  * The hash table beside a model that is an array: what was added and not removed is found by its
  * key, each once, whatever hashes collide.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,6 +13,7 @@
 #include <cmocka.h>
 
 #include "base/index.h"
+#include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/model_random.h"
 
 #define THINGS 3000
@@ -91,6 +93,39 @@ static void index__under_random_calls__finds_what_a_model_finds(void **state)
 	index_fini(&ix);
 }
 
+static int add_without_memory(struct index *ix, size_t i)
+{
+	int r;
+
+	fault_memory.nth = 1;
+	fault_memory.seen = 0;
+	fault_memory.for_ever = true;
+	r = index_add(ix, &things[i].link, i);
+	fault_memory.nth = 0;
+	return r;
+}
+
+static void add__without_memory_to_grow__finds_all_and_grows_later(void **state)
+{
+	struct index ix = {.count = 0};
+	size_t count = 0;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(add_without_memory(&ix, 0), -ENOMEM); /* there is no chain yet */
+		assert_null(index_first(&ix, 0));
+	}
+	assert_int_equal(index_add(&ix, &things[count].link, count), 0);
+	for (count++; count < 100; count++)
+		assert_int_equal(add_without_memory(&ix, count), 0);
+	for (; count < 110; count++)
+		assert_int_equal(index_add(&ix, &things[count].link, count), 0);
+	assert_true(ix.size >= ix.count);
+	for (size_t i = 0; i < count; i++)
+		assert_ptr_equal(index_first(&ix, i), &things[i].link);
+	index_fini(&ix);
+}
+
 static void index__that_is_empty__has_nothing(void **state)
 {
 	struct index ix = {.count = 0};
@@ -107,7 +142,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(index__under_random_calls__finds_what_a_model_finds),
 		cmocka_unit_test(index__that_is_empty__has_nothing),
+		cmocka_unit_test(add__without_memory_to_grow__finds_all_and_grows_later),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }

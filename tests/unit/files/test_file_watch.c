@@ -12,6 +12,7 @@
 #include <cmocka.h>
 
 #include "files/file_watch.h"
+#include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/scratch.h"
 
 #define NAMES 500
@@ -177,6 +178,98 @@ static void drift__of_each_kind__has_its_cause(void **state)
 	scratch_close(dir);
 }
 
+/* Adds the watcher where each allocation fails in turn, and at last where none does. Returns how
+ * often it failed; the kernel watches as many directories as before, each time. */
+static unsigned add_when_memory_comes(
+	struct file_watch *d, struct watcher *w, const char *dir, unsigned before)
+{
+	*w = (struct watcher){.entry = {.noticed = noticed, .arg = w}};
+	for (unsigned n = 1;; n++) {
+		int r;
+
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		r = file_watch_add(d, &w->entry, dir, "a");
+		fault_memory.nth = 0;
+		if (r == 0)
+			return n - 1;
+		assert_int_equal(r, -ENOMEM);
+		assert_int_equal(watched(), before);
+		file_watch_remove(d, &w->entry); /* it is not there */
+		assert_in_range(n, 1, 10);
+	}
+}
+
+static void add__without_memory__watches_nothing_more(void **state)
+{
+	struct watcher many[17], other; /* the table grows */
+	char dir[SCRATCH_PATH], elsewhere[SCRATCH_PATH];
+	struct file_watch *d;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	d = file_watch_new(loop);
+	scratch_open(dir, scratch_memory());
+	scratch_open(elsewhere, scratch_memory());
+	assert_true(add_when_memory_comes(d, &many[0], dir, 0) >= 2);
+	assert_true(add_when_memory_comes(d, &other, elsewhere, 1) >= 1);
+	for (unsigned i = 1; i < 17; i++)
+		assert_int_equal(add_when_memory_comes(d, &many[i], dir, 2), 0);
+	scratch_write(dir, "a", "1", 1);
+	run(17);
+	for (unsigned i = 0; i < 17; i++) {
+		assert_int_equal(many[i].told, 1);
+		file_watch_remove(d, &many[i].entry);
+	}
+	assert_int_equal(watched(), 1);
+	file_watch_remove(d, &other.entry);
+	assert_int_equal(watched(), 0);
+	file_watch_free(d);
+	loop_free(loop);
+	scratch_close(dir);
+	scratch_close(elsewhere);
+}
+
+static void watch__without_memory__is_none(void **state)
+{
+	unsigned descriptors;
+	struct file_watch *d;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	descriptors = scratch_descriptors();
+	for (unsigned n = 1;; n++) {
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		d = file_watch_new(loop);
+		fault_memory.nth = 0;
+		if (d)
+			break;
+		assert_int_equal(scratch_descriptors(), descriptors);
+		assert_in_range(n, 1, 10);
+	}
+	file_watch_free(d);
+	assert_int_equal(scratch_descriptors(), descriptors);
+	loop_free(loop);
+}
+
+static void free__with_a_watcher_left__leaves_nothing(void **state)
+{
+	char dir[SCRATCH_PATH];
+	struct watcher w;
+	struct file_watch *d;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	d = file_watch_new(loop);
+	scratch_open(dir, scratch_memory());
+	add(d, &w, dir, "a");
+	file_watch_free(d);
+	assert_int_equal(watched(), 0);
+	loop_free(loop);
+	scratch_close(dir);
+}
+
 static void watch__without_descriptors__is_none(void **state)
 {
 	struct rlimit limit, few;
@@ -200,8 +293,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(drift__of_many_in_one_directory__tells_those_it_is_about),
 		cmocka_unit_test(drift__of_each_kind__has_its_cause),
+		cmocka_unit_test(free__with_a_watcher_left__leaves_nothing),
 		cmocka_unit_test(watch__without_descriptors__is_none),
+		cmocka_unit_test(watch__without_memory__is_none),
+		cmocka_unit_test(add__without_memory__watches_nothing_more),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 2);
 }
