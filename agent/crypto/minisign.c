@@ -470,8 +470,8 @@ static int reject_other_name(const struct minisign_facts *f, const char *word, c
 	snprintf(why, FILE_WHY,
 		"the signature by the key %s is for something else: it says %s=%.60s%s, and this "
 		"is %s=%.*s: publish what was signed for it (pullet sign FILE -s KEY --%s %.*s)",
-		f->key_id, word, plain ? named : "", plain ? "" : "(not ASCII)", word, shown,
-		len ? ours : "/", word, shown, len ? ours : "/");
+		f->key_id, word, plain ? named : "", plain ? "" : "(not ASCII)", word, shown, ours,
+		word, shown, ours);
 	return -EBADMSG;
 }
 
@@ -484,23 +484,24 @@ static int reject_missing_name(const struct minisign_facts *f, const char *word,
 		"the signature by the key %s does not say what it is for: %s=%.*s is required "
 		"(verify: bind: %s); sign it with `pullet sign FILE -s KEY --%s %.*s`, or "
 		"minisign -t 'rev=N %s=%.*s'",
-		f->key_id, word, shown, len ? ours : "/", word, word, shown, len ? ours : "/", word,
-		shown, len ? ours : "/");
+		f->key_id, word, shown, ours, word, word, shown, ours, word, shown, ours);
 	return -EBADMSG;
 }
 
 int minisign_check(
 	const struct minisign_facts *f, const struct minisign_demand *d, char why[FILE_WHY])
 {
+	const char *path = path_len(d->path) ? d->path : "/"; /* of a URL without one */
+
 	if (f->config[0] && strcmp(f->config, d->config) != 0)
 		return reject_other_name(f, "config", f->config, d->config, strlen(d->config), why);
 	if (f->path[0] && !same_path(f->path, d->path) &&
 		!(d->or_path && same_path(f->path, d->or_path)))
-		return reject_other_name(f, "path", f->path, d->path, path_len(d->path), why);
+		return reject_other_name(f, "path", f->path, path, path_len(path), why);
 	if (d->names_config && !f->config[0])
 		return reject_missing_name(f, "config", d->config, strlen(d->config), why);
 	if (d->names_path && !f->path[0])
-		return reject_missing_name(f, "path", d->path, path_len(d->path), why);
+		return reject_missing_name(f, "path", path, path_len(path), why);
 	if (d->has_rev && !f->has_rev) {
 		snprintf(why, FILE_WHY,
 			"the signature by the key %s has no rev=, which is required (verify: rev: "

@@ -127,6 +127,7 @@ static void test_cost(void **state)
 		{32768, 1 << 20, -ENOKEY}, {65535, 1 << 20, -ENOKEY},
 		{65536, 1 << 20, -EINVAL}, /* would be more than one block at a time */
 		{65536, (2 << 20) + 31, -ENOKEY}, {65536, (2 << 20) + 32, -ENOKEY},
+		{131072, 4095 << 10, -EINVAL}, /* two blocks, by the last step of memory */
 		{0, UINT64_C(1) << 40, -ENOKEY}, {0, (UINT64_C(1) << 40) + 1, -EINVAL},
 		{UINT64_C(1) << 40, UINT64_C(1) << 40, -EINVAL},
 		{33554432, UINT64_C(1) << 40, -ENOKEY}, {67108863, UINT64_C(1) << 40, -ENOKEY},
