@@ -503,8 +503,7 @@ static bool scalar_equal(const struct node *a, const struct node *b)
 	case NODE_INT:
 		return a->integer == b->integer;
 	case NODE_DOUBLE: /* NaN is equal to itself here */
-		return memcmp(&a->number, &b->number, sizeof(a->number)) == 0 ||
-		       a->number == b->number || (a->number != a->number && b->number != b->number);
+		return a->number == b->number || (a->number != a->number && b->number != b->number);
 	case NODE_STRING:
 		return a->text_len == b->text_len && memcmp(a->text, b->text, a->text_len) == 0;
 	case NODE_NULL:

@@ -189,6 +189,7 @@ static void json_and_yaml__refuse_the_same_with_the_same_words_at_the_same_place
 			table[i].text, table[i].len, table[i].line, table[i].column, table[i].why);
 	for (int type = DOCUMENT_YAML; type <= DOCUMENT_JSON; type++) {
 		refused((enum document_type)type, TEXT(""), 1, 1, "the document is empty");
+		refused((enum document_type)type, TEXT("\xef\xbb\xbf"), 1, 1, "empty");
 		refused((enum document_type)type, TEXT("\xef\xbb\xbf\n"), 1, 1,
 			"the document is empty");
 		refused((enum document_type)type, TEXT("5"), 1, 1, "not a single value");
@@ -487,6 +488,26 @@ static void same_tree(const char *one, const char *other)
 	assert_true(node_equal(document_root(a), document_root(b)));
 	document_free(a);
 	document_free(b);
+}
+
+static void numbers__of_one_value__are_equal_and_so_is_none_to_itself(void **state)
+{
+	struct document *d = good(DOCUMENT_YAML,
+		"l: [0.0, -0.0, .nan, .NaN, 1.5, 1.50, 1, 1.0, true, 'true', 2.5, .inf, -.inf]\n",
+		0);
+	/* by place, a letter for each value */
+	static const char values[] = "aabbccdefghij";
+	size_t i = 0, k;
+
+	(void)state;
+	for (const struct node *a = document_root(d)->first->first; a; a = a->next, i++) {
+		k = 0;
+		for (const struct node *b = document_root(d)->first->first; b; b = b->next, k++)
+			if (node_equal(a, b) != (values[i] == values[k]))
+				fail_msg("%s, %s", a->text, b->text);
+	}
+	assert_int_equal(i, sizeof(values) - 1);
+	document_free(d);
 }
 
 static void yaml__merge_keys__give_way_to_explicit_ones_and_to_earlier_ones(void **state)
@@ -1061,6 +1082,7 @@ int main(void)
 		cmocka_unit_test(yaml__plain_scalars__follow_the_core_schema),
 		cmocka_unit_test(yaml__integers__keep_all_64_bits),
 		cmocka_unit_test(yaml__places__are_those_of_value_and_key),
+		cmocka_unit_test(numbers__of_one_value__are_equal_and_so_is_none_to_itself),
 		cmocka_unit_test(yaml__merge_keys__give_way_to_explicit_ones_and_to_earlier_ones),
 		cmocka_unit_test(yaml__aliases__are_copied_and_the_latest_anchor_counts),
 		cmocka_unit_test(depth__of_64__is_read_and_65_refused),

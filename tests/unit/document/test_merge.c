@@ -249,6 +249,32 @@ static void merge__values_of_all_types__are_whole(void **state)
 	free_all(layers, MOST);
 }
 
+static void merge__of_keys_with_quotes__keeps_those_of_the_layer_that_brought_them(void **state)
+{
+	static const struct {
+		const char *layers[MOST], *yaml;
+	} table[] = {
+		{{"'a': 1\nb: 2\n\"c\": {d: 3}\n", "a: 4\n'b': 5\nc: {'d': 6, 'e': 7}\n"},
+			"'a': 4\nb: 5\n\"c\":\n  d: 6\n  'e': 7\n"},
+		{{"'a': 1\nb: 2\n", "a: null\n'b': null\n", "a: 3\n\"b\": 4\n"},
+			"a: 3\n\"b\": 4\n"},
+	};
+	struct buffer written;
+
+	(void)state;
+	buffer_init(&written, 1000);
+	for (size_t i = 0; i < COUNT(table); i++) {
+		struct document *layers[MOST], *d = merged_texts(table[i].layers, layers);
+
+		buffer_clear(&written);
+		assert_int_equal(document_write(document_root(d), DOCUMENT_YAML, &written), 0);
+		assert_string_equal(written.data, table[i].yaml);
+		document_free(d);
+		free_all(layers, MOST);
+	}
+	buffer_fini(&written);
+}
+
 /* ---- bounds ---- */
 
 /* { PREFIX0: 0, ... } */
@@ -719,6 +745,8 @@ int main(void)
 		cmocka_unit_test(merge__the_examples_of_rfc_7386__come_out),
 		cmocka_unit_test(merge__each_node__tells_its_layer_and_its_place),
 		cmocka_unit_test(merge__values_of_all_types__are_whole),
+		cmocka_unit_test(
+			merge__of_keys_with_quotes__keeps_those_of_the_layer_that_brought_them),
 		cmocka_unit_test(merge__100000_nodes__fit_and_one_more_is_refused),
 		cmocka_unit_test(merge__256_layers__come_out_with_their_numbers),
 		cmocka_unit_test(merge__64_levels__are_merged),

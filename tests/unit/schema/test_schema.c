@@ -377,6 +377,8 @@ static void multipleOf__divides_what_is_written(void **state)
 		{"{'multipleOf':0.10}", "1.10", NULL},
 		{"{'multipleOf':0.01}", "1E5", NULL},
 		{"{'multipleOf':1E-2}", "1.100E+1", NULL},
+		{"{'multipleOf':1e-9}", "0.000000001", NULL},
+		{"{'multipleOf':1e-10}", "1e-11", "1e-11 is not a multiple of 1e-10"},
 		{"{'multipleOf':10}", "12345678901234567890.0", NULL},
 		{"{'multipleOf':10}", "12345678901234567891.0",
 			"12345678901234567891.0 is not a multiple of 10"},
@@ -1188,6 +1190,8 @@ static void schema__that_is_wrong__is_refused_with_a_sentence(void **state)
 		{"{'$anchor':'a','not':{'$anchor':'a'}}", "/not/$anchor: 'a' names two schemas"},
 		{"{'$anchor':'a','not':{'$dynamicAnchor':'a'}}",
 			"/not/$dynamicAnchor: 'a' names two schemas"},
+		{"{'$defs':{'x':{'$anchor':'a'},'y':{'$anchor':'b'},'z':{'$anchor':'b'}}}",
+			"/$defs/z/$anchor: 'b' names two schemas"},
 		{"{'$id':'x','not':{'$id':'x'}}", "/not/$id: 'x' names two schemas"},
 		{"{'$id':'http://h/a/b','not':{'$id':'/a/c'},'if':{'$id':'./c'}}",
 			"/if/$id: './c' names two schemas"},
@@ -1201,7 +1205,7 @@ static void schema__that_is_wrong__is_refused_with_a_sentence(void **state)
 		{"{'$ref':'x#','not':{'$id':'x','$ref':'#'}}",
 			"/not/$ref: leads back to where it came from without going into the "
 			"document: the check would never end"},
-		{"{'items':{'$dynamicRef':'#d'},'$dynamicAnchor':'d',"
+		{"{'items':{'type':'null','$dynamicRef':'#d'},'$dynamicAnchor':'d',"
 		 "'$defs':{'x':{'$id':'x','$dynamicAnchor':'d'}}}",
 			"/items/$dynamicRef: '#d' may lead to 2 schemas, which is not supported: "
 			"give each $dynamicAnchor a name of its own"},
@@ -1395,6 +1399,8 @@ static void references__lead_to_resources_and_files(void **state)
 			"null", "1", {{0}}},
 		{"{'$id':'urn:a:b','$ref':'urn:a:b#/$defs/a','$defs':{'a':{'type':'null'}}}",
 			"null", "1", {{0}}},
+		/* without an $id it is at the empty URI itself */
+		{"{'type':['array','null'],'items':{'$ref':'.'}}", "[[null]]", "[1]", {{0}}},
 		/* pointers and anchors are of their resource, and bases go down */
 		{"{'$ref':'x','$defs':{'n':{'type':'integer'},'a':{'$id':'x','$ref':'#/$defs/n',"
 		 "'$defs':{'n':{'type':'null'}}}}}",
@@ -1929,19 +1935,32 @@ static void tree__beyond_the_bounds_of_documents__is_refused(void **state)
 {
 	struct pair p = parse(DOCUMENT_JSON, "true", "1");
 	struct schema *s = compiled(p.schema), *none = NULL;
-	struct node chain[DOCUMENT_MAX_DEPTH + 1];
+	struct node chain[DOCUMENT_MAX_DEPTH + 1], *row;
 	char why[FILE_WHY];
 	struct buffer out;
 
 	(void)state;
+	row = calloc(DOCUMENT_MAX_NODES + 1, sizeof(*row)); /* a list, and nulls in it */
+	assert_non_null(row);
+	row[0].type = NODE_LIST;
+	row[0].first = &row[1];
+	for (size_t i = 1; i + 1 < DOCUMENT_MAX_NODES; i++)
+		row[i].next = &row[i + 1];
 	for (size_t i = 0; i < COUNT(chain); i++)
 		chain[i] = (struct node){.type = NODE_LIST,
 			.count = 1,
 			.first = i + 1 < COUNT(chain) ? &chain[i + 1] : NULL};
 	buffer_init(&out, SCHEMA_MAX_REPORT);
 	assert_int_equal(schema_check(s, &chain[1], NULL, &out), 0);
+	assert_int_equal(schema_check(s, &row[0], NULL, &out), 0);
+	assert_int_equal(out.len, 0);
 	assert_int_equal(schema_check(s, &chain[0], NULL, &out), -E2BIG);
 	assert_string_equal(out.data, "larger or deeper than a document may be\n");
+	buffer_clear(&out);
+	row[DOCUMENT_MAX_NODES - 1].next = &row[DOCUMENT_MAX_NODES];
+	assert_int_equal(schema_check(s, &row[0], NULL, &out), -E2BIG);
+	assert_string_equal(out.data, "larger or deeper than a document may be\n");
+	free(row);
 	assert_int_equal(schema_new(&chain[0], NULL, 0, &none, why), -EINVAL);
 	assert_string_equal(why, "the schema is larger than a document may be");
 	buffer_fini(&out);
