@@ -348,36 +348,97 @@ static void list__takes_keys_with_comments_and_finds_them(void **state)
 	assert_int_equal(a.count, 0);
 }
 
+/* The list of that name cannot be had: the error, and the sentence behind its path. */
+static void assert_no_list(const char *name, int error, const char *sentence)
+{
+	char why[CURVE_WHY], expected[CURVE_WHY + SCRATCH_PATH];
+	struct curve_allow a = {0};
+
+	assert_int_equal(curve_allow_refresh(&sys_real, &a, path_of(name), why), error);
+	snprintf(expected, sizeof(expected), "the list %s%s", path_of(name), sentence);
+	assert_string_equal(why, expected);
+	assert_int_equal(a.count, 0);
+	assert_null(a.keys);
+}
+
 static void list__that_is_bad__is_refused_with_its_line(void **state)
 {
 	static const struct {
-		const char *text, *words;
+		const char *text;
+		unsigned line; /* 0: it is empty */
 	} table[] = {
-		{"", "holds no public key"},
-		{"# " PUBLIC "\n", "holds no public key"},
-		{PUBLIC "\nweb-2\n" OTHER "\n", "line 2"},
-		{PUBLIC "\n\n" OTHER " web-2\n", "line 3"},
-		{PUBLIC OTHER "\n", "line 1"},
-		{PUBLIC "\n" PUBLIC "x", "line 2"},
+		{"", 0},
+		{"\n \t\r\n", 0},
+		{"# " PUBLIC "\n", 0},
+		{PUBLIC "\nweb-2\n" OTHER "\n", 2},
+		{PUBLIC "\n\n" OTHER " web-2\n", 3},
+		{PUBLIC OTHER "\n", 1},
+		{PUBLIC "\n" PUBLIC "x", 2},
 	};
-	struct curve_allow a = {0};
-	char why[CURVE_WHY];
+	char sentence[200];
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		put("list", table[i].text, 0644);
-		assert_int_equal(curve_allow_refresh(&sys_real, &a, path_of("list"), why), -EINVAL);
-		if (!strstr(why, table[i].words))
-			fail_msg("'%s' lacks '%s'", why, table[i].words);
-		assert_int_equal(a.count, 0);
+		snprintf(sentence, sizeof(sentence),
+			table[i].line ? ": line %u is not a public key, which is 40 characters of "
+					"Z85, and a comment behind a # if you like"
+				      : " holds no public key: nobody could connect",
+			table[i].line);
+		assert_no_list("list", -EINVAL, sentence);
 		unlink(path_of("list"));
-		curve_allow_fini(&a);
 	}
-	assert_int_equal(curve_allow_refresh(&sys_real, &a, path_of("none"), why), -ENOENT);
-	assert_int_equal(curve_allow_refresh(&sys_real, &a, root, why), -EINVAL);
-	put("list", PUBLIC, 0644);
+}
+
+static void list__that_cannot_be_read__says_why(void **state)
+{
+	char line[] = PUBLIC "\n#", why[CURVE_WHY];
+	struct curve_allow a = {0};
+
+	(void)state;
+	assert_no_list("none", -ENOENT, " cannot be read: No such file or directory");
+	assert_no_list(".", -EINVAL, " cannot be read: it is not a regular file");
+	put("list", line, 0644);
+	/* the rest, of NULs, is a comment */
+	assert_int_equal(truncate(path_of("list"), CURVE_MAX_ALLOW - 1), 0);
+	assert_int_equal(curve_allow_refresh(&sys_real, &a, path_of("list"), why), 1);
+	assert_int_equal(a.count, 1);
+	curve_allow_fini(&a);
 	assert_int_equal(truncate(path_of("list"), CURVE_MAX_ALLOW), 0);
-	assert_int_equal(curve_allow_refresh(&sys_real, &a, path_of("list"), why), -EMSGSIZE);
+	assert_no_list("list", -EMSGSIZE,
+		" cannot be read: it is larger than 4 MiB, or grew meanwhile");
+	if (geteuid() != 0)
+		return;
+	assert_int_equal(symlink("list", path_of("link")), 0);
+	assert_int_equal(lchown(path_of("link"), 65534, 65534), 0);
+	assert_int_equal(curve_allow_refresh(&sys_real, &a, path_of("link"), why), -EPERM);
+	assert_non_null(strstr(why, "/link cannot be read: "));
+	assert_null(strstr(why, strerror(EPERM))); /* but what to do */
+	curve_allow_fini(&a);
+}
+
+static void list__that_is_written_in_place__is_read_anew(void **state)
+{
+	struct curve_allow a = {0};
+	char why[CURVE_WHY];
+	struct stat st, now;
+
+	(void)state;
+	put("list", PUBLIC "\n", 0644);
+	assert_int_equal(stat(path_of("list"), &st), 0);
+	assert_int_equal(curve_allow_refresh(&sys_real, &a, path_of("list"), why), 1);
+	/* as large as before, and as old: only the kernel knows better */
+	do {
+		put("list", OTHER "\n", 0644);
+		assert_int_equal(utimensat(AT_FDCWD, path_of("list"),
+					 (struct timespec[]){st.st_atim, st.st_mtim}, 0),
+			0);
+		assert_int_equal(stat(path_of("list"), &now), 0);
+	} while (memcmp(&now.st_ctim, &st.st_ctim, sizeof(st.st_ctim)) == 0);
+	assert_int_equal(curve_allow_refresh(&sys_real, &a, path_of("list"), why), 1);
+	assert_true(has(&a, OTHER));
+	assert_false(has(&a, PUBLIC));
+	assert_int_equal(curve_allow_refresh(&sys_real, &a, path_of("list"), why), 0);
 	curve_allow_fini(&a);
 }
 
@@ -464,7 +525,9 @@ int main(void)
 		CASE(write__of_a_pair__failing_at_any_call__leaves_nothing),
 		CASE(list__takes_keys_with_comments_and_finds_them),
 		CASE(list__that_is_bad__is_refused_with_its_line),
+		CASE(list__that_cannot_be_read__says_why),
 		CASE(list__is_read_anew_when_it_changed_only),
+		CASE(list__that_is_written_in_place__is_read_anew),
 		CASE(list__that_becomes_bad__is_said_once_and_stays_as_it_was),
 		CASE(list__cut_anywhere__is_never_read_past_its_end),
 	};
