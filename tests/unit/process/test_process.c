@@ -27,6 +27,7 @@
 #include <cmocka.h>
 
 #include "process/process.h"
+#include "tests/unit/fixture/fault_memory.h"
 
 #define LONG_MS 60000u /* a time limit that is not to be reached */
 /* what a script does that is to be ended, and ends by itself when the test fails */
@@ -913,6 +914,41 @@ static void start__without_descriptors__fails_and_leaves_nothing(void **state)
 	loop_free(l);
 }
 
+static void start__without_memory__fails_and_leaves_nothing(void **state)
+{
+	const struct process_options options = {.argv = (char *[]){shell, NULL},
+		.product = true,
+		.input = "exit 0",
+		.input_len = 6,
+		.timeout_ms = LONG_MS};
+	struct loop *l = loop_new(&sys_real);
+	struct outcome o = {.loop = l};
+	unsigned failures = 0;
+	int r;
+
+	(void)state;
+	for (;;) {
+		struct process *p = NULL;
+
+		fault_memory.seen = 0;
+		fault_memory.nth = failures + 1;
+		r = process_start(l, &options, ended, &o, &p);
+		fault_memory.nth = 0;
+		if (r == 0)
+			break;
+		assert_true(r == -ENOMEM || r == -EIO); /* libevent does not tell them apart */
+		assert_null(p);
+		assert_false(o.ended);
+		failures++;
+		assert_in_range(failures, 1, 20);
+		assert_int_equal(waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOHANG), -1);
+	}
+	assert_true(failures >= 4); /* its own, its name's, those of what is watched */
+	assert_int_equal(loop_run(l), 0);
+	assert_true(o.result.ok);
+	loop_free(l);
+}
+
 /* ---- nothing left ---- */
 
 static unsigned open_descriptors(void)
@@ -1006,8 +1042,10 @@ int main(void)
 		CASE(start__while_threads_hold_locks__works),
 		CASE(start__where_children_are_ignored__learns_the_end_all_the_same),
 		CASE(start__without_descriptors__fails_and_leaves_nothing),
+		CASE(start__without_memory__fails_and_leaves_nothing),
 	};
 
 	alarm(240);
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+	return _cmocka_run_group_tests("tests", tests,
+		sizeof(tests) / sizeof(tests[0]) - !fault_memory_works, make_dir, remove_dir);
 }
