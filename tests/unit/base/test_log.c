@@ -1,5 +1,6 @@
 /* The log: nothing that a value holds can forge a line, the JSON is always valid, the same cause is
  * told once a minute. */
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -79,17 +81,76 @@ static void line__without_memory__is_the_message_alone(void **state)
 
 static void text__longer_than_the_bound__is_cut_to_one_line(void **state)
 {
-	char text[4096], value[3000];
+	static const size_t lens[] = {2047, 2048, 2049, 3000}; /* of lines, with their ends */
+	char text[4096], expected[4096], value[3000];
 
 	(void)state;
-	memset(value, 'x', sizeof(value) - 1);
-	value[sizeof(value) - 1] = '\0';
 	log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
-	capture();
-	log_info("long", "value", value);
-	captured(text);
-	assert_int_equal(strlen(text), 2048);
-	assert_int_equal(text[2047], '\n');
+	for (size_t i = 0; i < sizeof(lens) / sizeof(lens[0]); i++) {
+		memset(value, 'x', sizeof(value));
+		value[lens[i] - strlen("<6>long value=\n")] = '\0';
+		snprintf(expected, sizeof(expected), "<6>long value=%s", value);
+		memcpy(expected + (lens[i] < 2048 ? lens[i] : 2048) - 1, "\n", 2);
+		capture();
+		log_info("long", "value", value);
+		captured(text);
+		assert_string_equal(text, expected);
+	}
+}
+
+static void value__of_each_byte__has_quotes_where_it_needs_them(void **state)
+{
+	char text[4096], expected[32], value[] = "a?b";
+
+	(void)state;
+	log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	for (char c = ' '; c <= '~'; c++) {
+		bool quoted = strchr(" \"'\\=", c) != NULL;
+
+		value[1] = c;
+		snprintf(expected, sizeof(expected), "<6>it v=%sa%s%cb%s\n", quoted ? "\"" : "",
+			c == '"' || c == '\\' ? "\\" : "", c, quoted ? "\"" : "");
+		capture();
+		log_info("it", "v", value);
+		captured(text);
+		assert_string_equal(text, expected);
+	}
+}
+
+/* Where it is read by people, a line has no priority for a journal. */
+static void text__on_a_terminal__has_no_priority(void **state)
+{
+	int terminal = posix_openpt(O_RDWR | O_NOCTTY), side = -1, kept;
+	char text[128];
+
+	(void)state;
+	if (terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0)
+		side = open(ptsname(terminal), O_RDWR | O_NOCTTY);
+	if (side < 0)
+		skip();
+	log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	for (int without_memory = 0; without_memory < 2; without_memory++) {
+		ssize_t n;
+
+		if (without_memory && !fault_memory_works)
+			break;
+		fflush(stderr);
+		kept = dup(STDERR_FILENO);
+		dup2(side, STDERR_FILENO);
+		fault_memory.seen = 0;
+		fault_memory.for_ever = true;
+		fault_memory.nth = (unsigned)without_memory;
+		log_err("it happened");
+		fault_memory.nth = 0;
+		dup2(kept, STDERR_FILENO);
+		close(kept);
+		n = read(terminal, text, sizeof(text) - 1);
+		assert_true(n > 0);
+		text[n] = '\0';
+		assert_string_equal(text, "it happened\r\n");
+	}
+	close(side);
+	close(terminal);
 }
 
 static void line__of_a_value_far_too_long__is_the_message_alone(void **state)
@@ -118,19 +179,56 @@ static void line__of_a_value_far_too_long__is_the_message_alone(void **state)
 
 static void level__below_the_threshold__writes_nothing(void **state)
 {
-	char text[4096];
+	static const char *const names[] = {"err", "warn", "info", "debug"},
+				 *const lines = "<3>a\n<4>b\n<6>c\n<7>d\n";
+	char text[4096], expected[64];
 	enum log_level level;
 
 	(void)state;
-	assert_true(log_level_parse("warn", &level));
+	for (size_t i = 0; i < 4; i++) {
+		assert_true(log_level_parse(names[i], &level));
+		log_setup(level, LOG_FORMAT_TEXT);
+		capture();
+		log_err("a");
+		log_warn("b");
+		log_info("c");
+		log_debug("d");
+		captured(text);
+		snprintf(expected, sizeof(expected), "%.*s", (int)(5 * (i + 1)), lines);
+		assert_string_equal(text, expected);
+	}
+	level = LOG_LEVEL_WARN;
 	assert_false(log_level_parse("loud", &level));
-	log_setup(level, LOG_FORMAT_TEXT);
+	assert_false(log_level_parse("", &level));
+	assert_int_equal(level, LOG_LEVEL_WARN);
+}
+
+static void json__of_a_line__begins_with_the_time_of_now(void **state)
+{
+	struct timespec before, after;
+	char text[4096], again[64], rest[64];
+	struct tm tm = {0};
+	unsigned ms;
+	int64_t at_ms;
+
+	(void)state;
+	log_setup(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
 	capture();
-	log_info("quiet");
-	log_debug("quieter");
-	log_err("loud");
+	clock_gettime(CLOCK_REALTIME, &before);
+	log_info("it");
+	clock_gettime(CLOCK_REALTIME, &after);
 	captured(text);
-	assert_string_equal(text, "<3>loud\n");
+	assert_non_null(strptime(text, "{\"time\":\"%Y-%m-%dT%H:%M:%S.", &tm));
+	assert_int_equal(sscanf(text + strlen("{\"time\":\"2026-11-26T20:15:36."), "%3uZ%60[^\n]",
+				 &ms, rest),
+		2);
+	assert_string_equal(rest, "\",\"level\":\"info\",\"message\":\"it\"}");
+	at_ms = (int64_t)timegm(&tm) * 1000 + ms;
+	assert_true(at_ms >= (int64_t)before.tv_sec * 1000 + before.tv_nsec / 1000000);
+	assert_true(at_ms <= (int64_t)after.tv_sec * 1000 + after.tv_nsec / 1000000);
+	strftime(again, sizeof(again), "{\"time\":\"%Y-%m-%dT%H:%M:%S.", &tm);
+	snprintf(again + strlen(again), 8, "%03uZ\"", ms);
+	assert_memory_equal(text, again, strlen(again)); /* each number with its zeros */
 }
 
 static void json__of_any_value__is_a_valid_object(void **state)
@@ -165,6 +263,12 @@ static void url__with_a_query__is_shown_without_it(void **state)
 	memset(longer, 'a', 1999);
 	longer[1999] = '\0';
 	assert_int_equal(strlen(LOG_URL(longer)), 1000 + 3);
+	assert_string_equal(LOG_URL(longer) + 999, "a...");
+	assert_string_equal(LOG_URL(longer + 998) + 999, "a...");
+	assert_int_equal(strlen(LOG_URL(longer + 999)), 1000); /* it fits */
+	longer[1999 - 10] = '?';
+	assert_string_equal(LOG_URL(longer + 989) + 999, "a?...");
+	assert_string_equal(LOG_URL(longer + 988) + 999, "a...");
 	free(longer);
 }
 
@@ -270,6 +374,9 @@ int main(void)
 		cmocka_unit_test(text__of_plain_and_odd_values__is_one_line),
 		cmocka_unit_test(text__longer_than_the_bound__is_cut_to_one_line),
 		cmocka_unit_test(line__of_a_value_far_too_long__is_the_message_alone),
+		cmocka_unit_test(value__of_each_byte__has_quotes_where_it_needs_them),
+		cmocka_unit_test(text__on_a_terminal__has_no_priority),
+		cmocka_unit_test(json__of_a_line__begins_with_the_time_of_now),
 		cmocka_unit_test(level__below_the_threshold__writes_nothing),
 		cmocka_unit_test(json__of_any_value__is_a_valid_object),
 		cmocka_unit_test(url__with_a_query__is_shown_without_it),

@@ -50,18 +50,68 @@ static void each_character__has_one_form_for_people_and_one_in_json(void **state
 	}
 }
 
+/* The whole of Unicode: what is not plain, from the first to the last of each range. */
 static void no_character__that_others_than_letters_obey__is_plain(void **state)
 {
-	static const uint32_t not_plain[] = {0, 0x1b, 0x7f, 0x80, 0x9b, 0x9f, 0x61c, 0x200e, 0x200f,
-		0x202a, 0x202e, 0x2066, 0x2069, 0xfeff, 0xe007f};
-	static const uint32_t plain[] = {
-		' ', '~', 0xa0, 0xe9, 0x200c, 0x200d, 0x2010, 0xfffd, 0x1f600, 0x10fffd};
+	static const uint32_t ranges[][2] = {{0, 0x1f}, {0x7f, 0x9f}, {0xad, 0xad}, {0x61c, 0x61c},
+		{0x180e, 0x180e}, {0x200b, 0x200b}, {0x200e, 0x200f}, {0x2028, 0x202e},
+		{0x2060, 0x206f}, {0xfeff, 0xfeff}, {0xfff9, 0xfffb}, {0xe0000, 0xe007f}};
+	size_t i = 0;
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(not_plain) / sizeof(not_plain[0]); i++)
-		assert_false(escape_is_plain(not_plain[i]));
-	for (size_t i = 0; i < sizeof(plain) / sizeof(plain[0]); i++)
-		assert_true(escape_is_plain(plain[i]));
+	for (uint32_t c = 0; c <= 0x10ffff; c++) {
+		while (i < sizeof(ranges) / sizeof(ranges[0]) && c > ranges[i][1])
+			i++;
+		if (escape_is_plain(c) !=
+			(i == sizeof(ranges) / sizeof(ranges[0]) || c < ranges[i][0]))
+			fail_msg("U+%04x", c);
+	}
+}
+
+/* How many bytes the character at s has, by its value: 0 = it is none, or not the shortest form. */
+static size_t model_sequence(const unsigned char *s, uint32_t *ret_value)
+{
+	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	size_t len = 0;
+
+	while (len < 8 && s[0] & (0x80 >> len))
+		len++;
+	if (len == 1 || len > 4)
+		return 0;
+	*ret_value = len ? s[0] & (0x7f >> len) : s[0];
+	for (size_t i = 1; i < len; i++) {
+		if (s[i] >> 6 != 2)
+			return 0;
+		*ret_value = *ret_value * 64 + s[i] % 64;
+	}
+	if (len && (*ret_value < least[len] || *ret_value > 0x10ffff ||
+			   (*ret_value >= 0xd800 && *ret_value <= 0xdfff)))
+		return 0;
+	return len ? len : 1;
+}
+
+static void sequence__of_any_bytes__is_utf8_or_none(void **state)
+{
+	static const unsigned char edges[] = {0x7f, 0x80, 0xbf, 0xc0};
+	const size_t count = sizeof(edges);
+	unsigned char s[4];
+
+	(void)state;
+	for (unsigned n = 0; n < 65536 * count * count; n++) {
+		size_t len;
+		uint32_t value = 0;
+
+		s[0] = (unsigned char)(n / count / count >> 8);
+		s[1] = (unsigned char)(n / count / count);
+		s[2] = edges[n / count % count];
+		s[3] = edges[n % count];
+		len = model_sequence(s, &value);
+		if (escape_sequence((const char *)s, 4) != len ||
+			(len && escape_code_point((const char *)s, len) != value))
+			fail_msg("%02x %02x %02x %02x", s[0], s[1], s[2], s[3]);
+		for (size_t left = 1; left < len && n % 16 == 0; left++) /* cut */
+			assert_int_equal(escape_sequence((const char *)s, left), 0);
+	}
 }
 
 static void lines__stay_lines__and_all_else_is_escaped(void **state)
@@ -80,6 +130,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_character__has_one_form_for_people_and_one_in_json),
 		cmocka_unit_test(no_character__that_others_than_letters_obey__is_plain),
+		cmocka_unit_test(sequence__of_any_bytes__is_utf8_or_none),
 		cmocka_unit_test(lines__stay_lines__and_all_else_is_escaped),
 	};
 
