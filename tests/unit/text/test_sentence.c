@@ -1,14 +1,17 @@
 /* Sentences with values, for each audience; cut, forged, masked. */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
 
 #include "text/sentence.h"
+#include "tests/unit/fixture/fault_memory.h"
 
 #define SECRET "hunter2hunter2"
 
@@ -77,18 +80,79 @@ static void value__that_forges_brackets__stays_one(void **state)
 	assert_null(strstr(show(AUDIENCE_OPERATOR), SECRET));
 }
 
+/* What an audience sees of a value in a room of that size, which ends where a sanitizer sees it. */
+static const char *show_in_room(size_t size, const char *value, const char *words)
+{
+	char *room = malloc(size);
+
+	assert_non_null(room);
+	assert_ptr_equal(sentence_quote(room, size, value, strlen(value), words), room);
+	assert_true(strlen(room) < size);
+	snprintf(sentence, sizeof(sentence), "(%.300s)", room);
+	free(room);
+	return show(AUDIENCE_OPERATOR);
+}
+
 static void value__that_is_long__is_cut_at_a_character_and_keeps_its_end(void **state)
 {
-	char quoted[SENTENCE_WORDS + 20], text[100];
+	static const char *const rows[] = {"(12345)", "(12345a)", "(12345ab)", "(12345ab)",
+		"(12345ab\xc3\xa9)", "(12345ab\xc3\xa9\n)", "(12345ab\xc3\xa9\n)",
+		"(12345ab\xc3\xa9\n)", "(12345ab\xc3\xa9\n)", "(12345ab\xc3\xa9\n\\x1b)",
+		"(12345ab\xc3\xa9\n\\x1b )", "(12345ab\xc3\xa9\n\\x1b c)",
+		"(12345ab\xc3\xa9\n\\x1b c)"};
+	char words[100];
 
 	(void)state;
-	memset(text, 'x', sizeof(text));
-	for (size_t i = 0; i + 2 < sizeof(text); i += 2)
-		memcpy(text + i, "\xc3\xa9", 2);
-	snprintf(sentence, sizeof(sentence), "%s!",
-		sentence_quote(quoted, sizeof(quoted), text, sizeof(text), "words"));
-	assert_string_equal(show(AUDIENCE_READER), "words!");
-	assert_non_null(strstr(show(AUDIENCE_OPERATOR), "\xc3\xa9!"));
+	memset(words, 'w', sizeof(words) - 1);
+	words[sizeof(words) - 1] = '\0';
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_string_equal(
+			show_in_room(SENTENCE_WORDS + 1 + i, "12345ab\xc3\xa9\n\x1b\tc", words),
+			rows[i]);
+		words[SENTENCE_WORDS - 8] = '\0';
+		assert_int_equal(strlen(show(AUDIENCE_READER)), strlen(words) + 2);
+		assert_memory_equal(shown + 1, words, strlen(words));
+		words[SENTENCE_WORDS - 8] = 'w';
+	}
+}
+
+static void output__of_a_program__is_shown_without_blanks_at_its_end(void **state)
+{
+	static const char *const rows[][2] = {{"", ""}, {" \t\r\n", ""}, {"a", ": a"},
+		{" a\r\n", ":  a"}, {"a\n b\n\n", ": a\n b"}, {"a\tb\t", ": a b"}};
+	char room[200];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		snprintf(sentence, sizeof(sentence), "it%s",
+			sentence_quote_output(room, sizeof(room), rows[i][0], strlen(rows[i][0])));
+		assert_memory_equal(show(AUDIENCE_OPERATOR), "it", 2);
+		assert_string_equal(shown + 2, rows[i][1]);
+		assert_string_equal(show(AUDIENCE_READER), "it");
+	}
+}
+
+static void sentence__without_memory__shows_no_more(void **state)
+{
+	struct buffer b;
+
+	(void)state;
+	fault_memory.nth = 1;
+	fault_memory.for_ever = true;
+	make(SECRET);
+	fault_memory.nth = 0;
+	assert_string_equal(show(AUDIENCE_OPERATOR), "must be an integer, but is ; it said: .");
+	assert_string_equal(show(AUDIENCE_READER), "must be an integer, but is a string; it said.");
+	make(SECRET);
+	buffer_init(&b, 1000);
+	fault_memory.nth = 1;
+	fault_memory.seen = 0;
+	assert_string_equal(show(AUDIENCE_OPERATOR), "");
+	assert_int_equal(sentence_append(&b, sentence, AUDIENCE_READER), -ENOMEM);
+	buffer_init(&b, 1000);
+	assert_int_equal(sentence_member(&b, "why", sentence, AUDIENCE_READER), -ENOMEM);
+	fault_memory.nth = 0;
+	buffer_fini(&b);
 }
 
 static void member__is_json(void **state)
@@ -114,8 +178,10 @@ int main(void)
 		cmocka_unit_test(cut_anywhere__shows_no_more_than_whole),
 		cmocka_unit_test(value__that_forges_brackets__stays_one),
 		cmocka_unit_test(value__that_is_long__is_cut_at_a_character_and_keeps_its_end),
+		cmocka_unit_test(output__of_a_program__is_shown_without_blanks_at_its_end),
 		cmocka_unit_test(member__is_json),
+		cmocka_unit_test(sentence__without_memory__shows_no_more),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }
