@@ -13,7 +13,10 @@
 
 #include <cmocka.h>
 
+#include <event2/event.h>
+
 #include "base/worker.h"
+#include "tests/unit/fixture/fault_memory.h"
 
 static struct loop *loop;
 
@@ -423,6 +426,49 @@ static void signals__more_than_there_is_room_for__are_refused(void **state)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+/* Numbers of the next descriptors: the same as long as none is lost. */
+static int next_descriptor(void)
+{
+	int fd = dup(STDIN_FILENO);
+
+	close(fd);
+	return fd;
+}
+
+static void loop_and_worker__without_memory__are_none_and_leave_nothing(void **state)
+{
+	int first = next_descriptor(), second;
+	struct worker *w = NULL;
+	unsigned failures = 0;
+
+	(void)state;
+	event_base_free(event_base_new()); /* what libevent keeps for itself */
+	for (loop = NULL; !loop; failures += !loop) {
+		assert_int_equal(next_descriptor(), first);
+		assert_in_range(failures, 0, 100);
+		fault_memory.seen = 0;
+		fault_memory.for_ever = true;
+		fault_memory.nth = failures + 1;
+		loop = loop_new(&sys_real);
+		fault_memory.nth = 0;
+	}
+	assert_true(failures >= 4);
+	second = next_descriptor();
+	for (failures = 0; !w; failures += !w) {
+		assert_int_equal(next_descriptor(), second);
+		assert_in_range(failures, 0, 100);
+		fault_memory.seen = 0;
+		fault_memory.for_ever = true;
+		fault_memory.nth = failures + 1;
+		w = worker_start(loop, "test");
+		fault_memory.nth = 0;
+	}
+	assert_true(failures >= 2);
+	assert_int_equal(worker_stop(w, 10000), 0);
+	loop_free(loop);
+	assert_int_equal(next_descriptor(), first);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -438,9 +484,10 @@ int main(void)
 		cmocka_unit_test(resume__is_noticed_when_timers_are_very_late),
 		cmocka_unit_test(watch__tells_what_a_descriptor_is_ready_for),
 		cmocka_unit_test(signals__more_than_there_is_room_for__are_refused),
+		cmocka_unit_test(loop_and_worker__without_memory__are_none_and_leave_nothing),
 	};
 
 	alarm(60);
 	sem_init(&hangs, 0, 0);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }
