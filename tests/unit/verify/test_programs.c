@@ -15,6 +15,7 @@
 
 #include "text/sentence.h"
 #include "verify/programs.h"
+#include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/fault_sys.h"
 #include "tests/unit/fixture/scratch.h"
 
@@ -712,6 +713,51 @@ static void environment__names_config_file_and_generation(void **state)
 	programs_environment_free(NULL);
 }
 
+/* dir_close() sees that nothing is left of any attempt. */
+static void start__without_memory__says_so_and_leaves_nothing(void **state)
+{
+	static const char *const keys[] = {
+		ONE "    check: [/bin/true, '{path} and {path}']\n",
+		ONE "    format: {run: [/bin/cat]}\n    check: [/bin/true, '{path}']\n",
+		"    dir: DIR/set\n    snapshot: false\n    check: [/bin/true, '{path}']\n"
+		"    from: [{server: a, path: /x, as: a.yaml}]\n",
+	};
+	char set[SCRATCH_PATH + 8];
+	struct work w;
+
+	(void)state;
+	snprintf(set, sizeof(set), "%s/set", dir);
+	assert_int_equal(mkdir(set, 0755), 0);
+	for (size_t i = 0; i < sizeof(keys) / sizeof(keys[0]); i++) {
+		int r = -1;
+
+		begin(&w, keys[i]);
+		add(&w, "yaml", "a: 1\n");
+		compose_it(&w);
+		for (unsigned n = 1; r; n++) {
+			fault_memory.seen = 0;
+			fault_memory.nth = n;
+			r = programs_start(&w.options, &w.trial, w.why);
+			fault_memory.nth = 0;
+			if (r == 0)
+				break;
+			assert_null(w.trial);
+			if (r == -EIO) /* of the loop: libevent does not say more */
+				assert_non_null(strstr(w.why, " cannot be started: "));
+			else if (strcmp(w.why, "out of memory") != 0)
+				assert_non_null(strstr(w.why, ": Cannot allocate memory"));
+			assert_true(r == -ENOMEM || r == -EIO);
+			assert_int_equal(scratch_count(dir, "pullet-"), 0);
+			assert_int_equal(scratch_count(set, ""), 0);
+			assert_in_range(n, 1, 200);
+		}
+		assert_int_equal(loop_run(w.loop), 0);
+		assert_passed(&w);
+		end(&w);
+	}
+	assert_int_equal(rmdir(set), 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, dir_open, dir_close)
 
 int main(void)
@@ -740,8 +786,9 @@ int main(void)
 		CASE(format__run__whose_check_cannot_begin__is_no_refusal),
 		CASE(format__run__of_what_json_does_not_have__does_not_begin),
 		CASE(environment__names_config_file_and_generation),
+		CASE(start__without_memory__says_so_and_leaves_nothing),
 	};
 
 	alarm(60);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }
