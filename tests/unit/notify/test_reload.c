@@ -25,6 +25,7 @@
 #include <cmocka.h>
 
 #include "process/process.h"
+#include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/model_random.h"
 
 #define STEP_PHASE 4
@@ -140,7 +141,9 @@ static int played_start(struct loop *l, const struct process_options *o,
 		snprintf(w.env[w.env_count], sizeof(w.env[0]), "%s", o->env[w.env_count]);
 	if (f.no_start)
 		return -EAGAIN;
+	fault_memory.paused++;
 	p = calloc(1, sizeof(*p));
+	fault_memory.paused--;
 	assert_non_null(p);
 	p->ended = ended;
 	p->arg = arg;
@@ -1500,6 +1503,69 @@ static void model__at_random__is_what_it_does(void **state)
 	}
 }
 
+/* ---- without memory ---- */
+
+static void changes__without_memory_for_their_keys__are_of_all(void **state)
+{
+	char longer[1000], both[1100];
+	unsigned failures = 0;
+
+	(void)state;
+	memset(longer, 'x', sizeof(longer) - 1);
+	longer[sizeof(longer) - 1] = '\0';
+	snprintf(both, sizeof(both), "PULLET_CHANGED_KEYS=db\n%s", longer);
+	for (unsigned n = 1; n == 1 || fault_memory.seen >= n - 1; n++) {
+		world_open();
+		w.rules[0] = RUN(argv_a, NULL);
+		world_reload(1, 1);
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		changed(2, "db");
+		changed(3, longer);
+		fault_memory.nth = 0;
+		failures += status().all;
+		assert_int_equal(status().keys, status().all ? 0 : 2);
+		begin_now();
+		assert_int_equal(w.started, 1);
+		assert_string_equal(w.env[2], status().all ? "PULLET_CHANGED_KEYS=*" : both);
+		world_close();
+		assert_in_range(n, 1, 20);
+	}
+	assert_true(failures >= 2); /* at the first key, and at the one that needs more room */
+}
+
+static void command__without_memory_for_its_environment__fails_and_is_retried(void **state)
+{
+	unsigned failures = 0;
+
+	(void)state;
+	for (unsigned n = 1; n == 1 || fault_memory.seen >= n - 1; n++) {
+		world_open();
+		w.rules[0] = RUN(argv_a, NULL);
+		world_reload(1, 1);
+		changed(2, "db");
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		begin_now();
+		fault_memory.nth = 0;
+		if (w.started) {
+			assert_int_equal(w.env_count, 4);
+			assert_string_equal(w.env[3], "PULLET_FILE=/run/pullet/web.yaml");
+		} else {
+			assert_int_equal(w.ended, 1);
+			assert_false(w.result.ok);
+			assert_string_equal(w.why, "/a cannot be started: Cannot allocate memory");
+			assert_int_equal(status().state, RELOAD_FAILED);
+			assert_int_equal(status().keys, 1);
+			assert_int_equal(status().notified, 1);
+			failures++;
+		}
+		world_close();
+		assert_in_range(n, 1, 20);
+	}
+	assert_true(failures >= 5); /* each of its variables, and the list of them */
+}
+
 static int make_dir(void **state)
 {
 	(void)state;
@@ -1542,8 +1608,12 @@ int main(void)
 		cmocka_unit_test(signal__that_is_not_permitted__is_a_failure),
 		cmocka_unit_test(program__that_hangs__is_killed_with_its_children_and_retried),
 		cmocka_unit_test(model__at_random__is_what_it_does),
+		cmocka_unit_test(changes__without_memory_for_their_keys__are_of_all),
+		cmocka_unit_test(command__without_memory_for_its_environment__fails_and_is_retried),
 	};
 
 	alarm(240);
-	return cmocka_run_group_tests(tests, make_dir, remove_dir);
+	return _cmocka_run_group_tests("tests", tests,
+		sizeof(tests) / sizeof(tests[0]) - (fault_memory_works ? 0 : 2), make_dir,
+		remove_dir);
 }
