@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -21,6 +22,7 @@
 #include <cmocka.h>
 
 #include "process/pidfile.h"
+#include "tests/unit/fixture/fault_syscall.h"
 #include "tests/unit/fixture/scratch.h"
 
 #define OTHER 64104
@@ -29,6 +31,7 @@
 static char dir[SCRATCH_PATH], path[PATH_MAX], why[FILE_WHY];
 static struct sys sys;
 static pid_t target;
+static int held_end; /* of a pipe: its reader goes on when it is closed */
 
 static int set_up(void **state)
 {
@@ -168,15 +171,20 @@ static void signal__to_a_process_that_has_other_rights__is_refused(void **state)
 {
 	static const uid_t uids[][3] = {{0, 0, 0}, {OTHER, 0, OTHER}, {OTHER, OTHER, 0},
 		{0, OTHER, OTHER}, {THIRD, THIRD, THIRD}, {OTHER, THIRD, THIRD}};
+	char expected[PATH_MAX + FILE_WHY];
 
 	(void)state;
 	need_root();
 	for (size_t i = 0; i < sizeof(uids) / sizeof(uids[0]); i++) {
 		start(uids[i][0], uids[i][1], uids[i][2]);
 		put("pid", target, OTHER, 0644);
-		refuses(-EPERM, "is in the hands of uid 64104 and names process");
-		assert_non_null(
-			strstr(why, i < 4 ? "the rights of root" : "the rights of uid 64105"));
+		refuses(-EPERM, "the pidfile ");
+		snprintf(expected, sizeof(expected),
+			"the pidfile %s is in the hands of uid 64104 and names process %d, which "
+			"has the rights of %s; give the file and its directory to root, or to the "
+			"user of the process",
+			path, (int)target, i < 4 ? "root (uid 0)" : "uid 64105");
+		assert_string_equal(why, expected);
 		end_target();
 	}
 }
@@ -246,6 +254,89 @@ static void signal__to_nothing_but_a_process__is_refused(void **state)
 	}
 	if (f)
 		fclose(f);
+}
+
+static void *wait_for_it(void *arg)
+{
+	int *ends = arg;
+	pid_t tid = gettid();
+	char byte;
+
+	if (write(ends[1], &tid, sizeof(tid)) != sizeof(tid) || read(ends[2], &byte, 1) < 0)
+		abort();
+	return NULL;
+}
+
+/* A child with a second thread; the number of that one. */
+static pid_t start_threads(void)
+{
+	int ends[4];
+	pid_t tid = 0;
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC) || pipe2(ends + 2, O_CLOEXEC), 0);
+	target = fork();
+	if (target == 0) {
+		pthread_t thread;
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (pthread_create(&thread, NULL, wait_for_it, ends) == 0)
+			pthread_join(thread, NULL);
+		_exit(0);
+	}
+	assert_int_equal(read(ends[0], &tid, sizeof(tid)), sizeof(tid));
+	for (int i = 0; i < 4; i++)
+		if (i != 3)
+			close(ends[i]);
+	held_end = ends[3];
+	return tid;
+}
+
+static void signal__to_a_thread__is_refused(void **state)
+{
+	char expected[PATH_MAX + FILE_WHY];
+	pid_t tid = start_threads();
+
+	(void)state;
+	put("pid", tid, getuid(), 0644);
+	assert_true(pidfile_signal(&sys, path, SIGUSR1, why) < 0);
+	close(held_end);
+	snprintf(expected, sizeof(expected), "the pidfile %s names thread %d, which is no process",
+		path, (int)tid);
+	assert_string_equal(why, expected);
+}
+
+/* A kernel without pidfd_open(), or a filter that does not let it through: nobody can hold the
+ * process while it is looked at, so only a number that none but trusted users wrote is good. */
+static void signal__without_pidfds__needs_a_file_of_trusted_users(void **state)
+{
+	static const int errors[] = {ENOSYS, EPERM};
+	char expected[PATH_MAX + FILE_WHY];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(errors) / sizeof(errors[0]); i++) {
+		fault_syscall.number = SYS_pidfd_open;
+		fault_syscall.error = errors[i];
+		start_plain();
+		put("pid", target, getuid(), 0644);
+		sends();
+		put("pid", 2147483646, getuid(), 0644);
+		assert_int_equal(pidfile_signal(&sys, path, SIGUSR1, why), -ESRCH);
+		snprintf(expected, sizeof(expected),
+			"cannot send signal %d to process 2147483646 of %s: No such process",
+			SIGUSR1, path);
+		assert_string_equal(why, expected);
+	}
+	if (geteuid() == 0) {
+		start(OTHER, OTHER, OTHER);
+		put("pid", target, OTHER, 0644);
+		assert_int_equal(pidfile_signal(&sys, path, SIGUSR1, why), -ENOSYS);
+		snprintf(expected, sizeof(expected),
+			"cannot send signal %d to process %d of %s: Function not implemented",
+			SIGUSR1, (int)target, path);
+		assert_string_equal(why, expected);
+		assert_int_equal(waitpid(target, NULL, WNOHANG), 0);
+	}
+	fault_syscall.error = 0;
 }
 
 /* ---- /proc ---- */
@@ -342,6 +433,8 @@ int main(void)
 		CASE(signal__by_a_file_that_several_may_change__is_refused),
 		CASE(signal__through_a_link_of_another_user__reaches_that_user_s_processes_alone),
 		CASE(signal__to_nothing_but_a_process__is_refused),
+		CASE(signal__to_a_thread__is_refused),
+		CASE(signal__without_pidfds__needs_a_file_of_trusted_users),
 		CASE(signal__to_a_process_that_cannot_be_seen__takes_a_good_file),
 		CASE(file__is_one_line_with_a_number_over_1),
 		CASE(file__that_cannot_be_read__says_why),
