@@ -196,7 +196,7 @@ CROSSING_UNIT := base/test_loop lib/test_reader lib/test_trigger notify/test_rel
                  $(patsubst tests/unit/%.c,%,$(shell grep -rl --include='test_*.c' 'pthread_create' tests/unit))
 UNIT_thread = $(filter $(sort $(patsubst %,$(BUILD)/unit/%,$(CROSSING_UNIT))),$(UNIT))
 # memory that runs out: a sanitizer allocates in its own way
-UNIT_run    = $(if $(findstring thread,$(SAN)),$(UNIT_thread),$(if $(SAN),$(filter-out %/config/test_memory %/document/test_memory,$(UNIT)),$(UNIT)))
+UNIT_run    = $(if $(findstring thread,$(SAN)),$(UNIT_thread),$(if $(SAN),$(filter-out %_memory,$(UNIT)),$(UNIT)))
 tests: $(UNIT_run) $(STRESS) $(BROKEN) $(if $(findstring thread,$(SAN)),,$(REPLAY) $(SIM_TEST)) $(BUILD)/fleet $(if $(SAN),,$(BUILD)/core_model $(BUILD)/sim/sim)
 RUN_replay  = $(foreach r,$(REPLAY),$(r) tests/fuzz/corpus/$(patsubst $(BUILD)/replay/fuzz_%,%,$(r)) --)
 RUN_layers  = $(PYTHON) tests/layers/layers.py -- $(PYTHON) tests/layers/layers.py --self-test -- $(PYTHON) tests/mutants/self_test.py --
