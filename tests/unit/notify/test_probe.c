@@ -13,6 +13,7 @@
 
 #include "notify/probe.h"
 #include "text/sentence.h"
+#include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/scratch.h"
 #include "tests/unit/fixture/web.h"
 
@@ -477,6 +478,55 @@ static void free__at_any_point__ends_it_and_tells_nobody(void **state)
 	probe_free(NULL);
 }
 
+/* ---- without memory ---- */
+
+static void start__without_memory__is_none(void **state)
+{
+	struct work w;
+
+	(void)state;
+	begin(&w);
+	use_script(&w, "exit 0");
+	for (unsigned n = 1; !w.probe; n++) {
+		const struct probe_options options = {
+			.loop = w.loop, .settings = &w.settings, .name = "web", .file = "/w"};
+
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		w.probe = probe_start(&options);
+		fault_memory.nth = 0;
+		assert_true(w.probe || fault_memory.seen >= n);
+		assert_in_range(n, 1, 20);
+	}
+	end(&w);
+}
+
+static void attempt__without_memory__fails_and_is_followed_by_another(void **state)
+{
+	struct work w;
+
+	(void)state;
+	for (unsigned n = 1; n < 5; n++) { /* of the program's start, one after the other */
+		begin(&w);
+		w.settings.for_ms = 0;
+		w.settings.every_ms = 0;
+		use_script(&w, "echo x >>$1/log");
+		start(&w);
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		assert_int_equal(loop_run(w.loop), 0);
+		fault_memory.nth = 0;
+		assert_true(w.good);
+		if (n == 1)
+			assert_string_equal(
+				w.why, "the probe cannot be started: Cannot allocate memory");
+		else
+			assert_memory_equal(w.why, "the probe cannot be started: ", 29);
+		assert_int_equal(strlen(wrote("log")), 2 * n); /* once each time */
+		end(&w);
+	}
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, dir_open, dir_close)
 
 int main(void)
@@ -498,8 +548,10 @@ int main(void)
 		CASE(url__with_a_long_answer__counts_by_its_status),
 		CASE(url__that_recovers__is_good),
 		CASE(free__at_any_point__ends_it_and_tells_nobody),
+		CASE(start__without_memory__is_none),
+		CASE(attempt__without_memory__fails_and_is_followed_by_another),
 	};
 
 	alarm(60);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 2);
 }
