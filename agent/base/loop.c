@@ -328,7 +328,5 @@ int loop_on_signal(struct loop *l, int number, void (*handle)(void *arg, int sig
 		return -errno;
 	l->signals[l->signal_count++] =
 		(struct loop_signal){.number = number, .handle = handle, .arg = arg};
-	if (fd == l->signal_watch.fd)
-		return 0;
 	return loop_watch(l, &l->signal_watch, fd, LOOP_READ, signal_received, l);
 }

@@ -405,8 +405,8 @@ static void list__that_cannot_be_read__says_why(void **state)
 	assert_int_equal(a.count, 1);
 	curve_allow_fini(&a);
 	assert_int_equal(truncate(path_of("list"), CURVE_MAX_ALLOW), 0);
-	assert_no_list("list", -EMSGSIZE,
-		" cannot be read: it is larger than 4 MiB, or grew meanwhile");
+	assert_no_list(
+		"list", -EMSGSIZE, " cannot be read: it is larger than 4 MiB, or grew meanwhile");
 	if (geteuid() != 0)
 		return;
 	assert_int_equal(symlink("list", path_of("link")), 0);

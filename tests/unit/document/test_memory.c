@@ -44,6 +44,7 @@ static void fail_each(enum document_type type, const char *text)
 {
 	for (int round = 0; round < 2; round++) {
 		for (unsigned n = 1;; n++) {
+			long live = fault_memory.live;
 			bool hit;
 			int r;
 
@@ -54,6 +55,7 @@ static void fail_each(enum document_type type, const char *text)
 			fault_memory.nth = 0;
 			hit = fault_memory.seen >= n;
 			assert_true(r == 0 || r == -ENOMEM);
+			assert_int_equal(fault_memory.live, live);
 			assert_int_equal(read_and_write(type, text), 0);
 			if (!hit)
 				break;
@@ -179,6 +181,7 @@ static void fail_each_making(make_text *make)
 		unsigned failures = 0;
 
 		for (unsigned n = 1; n == 1 || fault_memory.seen >= n - 1; n++) {
+			long live = fault_memory.live;
 			int r;
 
 			buffer_init(&out, 1u << 20);
@@ -193,6 +196,7 @@ static void fail_each_making(make_text *make)
 				assert_int_equal(r, -ENOMEM);
 			failures += r != 0;
 			buffer_fini(&out);
+			assert_int_equal(fault_memory.live, live);
 			assert_in_range(n, 1, MOST);
 		}
 		assert_true(failures > 1);
@@ -202,8 +206,8 @@ static void fail_each_making(make_text *make)
 
 static void two_documents__without_memory__give_all_or_nothing(void **state)
 {
-	static make_text *const makes[] = {merge, compare, measure, flatten_to_shell,
-		flatten_to_properties, unflatten};
+	static make_text *const makes[] = {
+		merge, compare, measure, flatten_to_shell, flatten_to_properties, unflatten};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(makes) / sizeof(makes[0]); i++)
@@ -220,6 +224,7 @@ static void masked__values_without_memory__are_not_shown(void **state)
 
 	(void)state;
 	for (unsigned n = 1; n == 1 || fault_memory.seen >= n - 1; n++) {
+		long live = fault_memory.live;
 		struct scrub *s = scrub_new();
 		struct buffer out;
 
@@ -236,6 +241,7 @@ static void masked__values_without_memory__are_not_shown(void **state)
 		hidden_all |= strcmp(out.data, "***") == 0;
 		buffer_fini(&out);
 		scrub_free(s);
+		assert_int_equal(fault_memory.live, live);
 		assert_in_range(n, 1, MOST);
 	}
 	assert_true(hidden_all);

@@ -40,10 +40,11 @@ static const char yaml[] =
 	"  list: [{token: tok-en-1}]\n"
 	"key: |\n  first line of it\n  second line\n"
 	"quoted: \"with \\\"quotes\\\"\"\n"
-	"long: hunter2hunter2\n";
+	"long: hunter2hunter2\n"
+	"control: \"\\x01\\x02\\x03\\x04\"\n";
 static char *const mask[] = {(char[]){"db.password"}, (char[]){"db.pin"}, (char[]){"db.on"},
 	(char[]){"db.no"}, (char[]){"db.list"}, (char[]){"key"}, (char[]){"quoted"},
-	(char[]){"long"}, NULL};
+	(char[]){"long"}, (char[]){"control"}, NULL};
 
 static void masked__values__are_taken_out(void **state)
 {
@@ -60,6 +61,7 @@ static void masked__values__are_taken_out(void **state)
 		{"token 'tok-en-1'", "token '***'"},
 		{"> first line of it\n> second line\n", "> ***\n> ***\n"},
 		{"{\"q\": \"with \\\"quotes\\\"\"}", "{\"q\": \"***\"}"},
+		{"a \\u0001\\u0002\\u0003\\u0004 b", "a *** b"}, /* six bytes for each */
 		{"huntex", "huntex"},
 		{"unter2", "unter2"},
 		{"first line of it", "***"},

@@ -77,13 +77,19 @@ static int tear_down(void **state)
 	return 0;
 }
 
-/* What both ways answer to an agent of this user; why has `expected`. */
+/* What both ways answer to an agent of this user; why has `expected`. From the directory above it
+ * comes to the same. */
 static int check(const char *name, uid_t uid, bool strict, const char *expected)
 {
 	const struct trusted_who who = {.root = -1, .uid = uid, .strict = strict};
-	char why[2][FILE_WHY] = {"", ""};
-	int r[2];
+	char why[2][FILE_WHY] = {"", ""}, ignored[FILE_WHY];
+	int r[2], here = open(".", O_PATH | O_DIRECTORY | O_CLOEXEC);
 
+	assert_int_equal(chdir(dir), 0);
+	r[0] = trusted_check_dir(&sys, &who, name, TRUSTED_FILE, ignored);
+	assert_int_equal(fchdir(here), 0);
+	close(here);
+	assert_int_equal(r[0], trusted_check_dir(&sys, &who, in(name), TRUSTED_FILE, ignored));
 	for (int i = 0; i < 2; i++) {
 		sys.open_plain = i ? no_openat2 : sys_real.open_plain;
 		r[i] = trusted_check_dir(&sys, &who, in(name), TRUSTED_FILE, why[i]);

@@ -15,6 +15,7 @@
 
 #include "schema/schema.h"
 #include "text/sentence.h"
+#include "tests/unit/fixture/fault_memory.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define MANY 200 /* children: some words of bits */
@@ -162,13 +163,87 @@ static void enum__that_is_longer_than_a_sentence__is_cut_in_it(void **state)
 	}
 }
 
+/* A schema of all that allocates, and a value that does not fit. */
+#define SCHEMA                                                                                     \
+	"{$id: 'http://h/s', $ref: '#/$defs/x', $defs: {x: {$anchor: x, uniqueItems: true}, "      \
+	"y: {$id: y, not: {type: 'null'}}}, properties: {a: {anyOf: [{pattern: '^(a|b)+$'}, "      \
+	"{type: [integer, 'null']}]}, b: {$ref: 'y'}}, patternProperties: {'^c': true}, "          \
+	"required: [a, z], dependentRequired: {a: [b]}, propertyNames: {maxLength: 1}, "           \
+	"enum: [1, {a: 1}], unevaluatedProperties: false, unknown: 1, multipleOf: 0.5, "           \
+	"prefixItems: [true], minItems: 1, if: {const: 1}, then: false}"
+#define VALUE "{a: xyz, b: 2, cc: 3, d: 4}"
+
+/* The schema, then its report of the value. 0 or the first error. */
+static int compile_and_check(const struct node *root, struct buffer *out)
+{
+	struct schema *s = NULL;
+	char why[FILE_WHY] = "";
+	int r = schema_new(node_find(root, "s"), NULL, 0, &s, why);
+
+	if (r) {
+		assert_string_equal(why, "there is no memory for the schema");
+		return r;
+	}
+	r = schema_check(s, node_find(root, "v"), NULL, out);
+	schema_free(s);
+	return r;
+}
+
+static unsigned count_lines(const char *text)
+{
+	unsigned n = 0;
+
+	for (; *text; text++)
+		n += *text == '\n';
+	return n;
+}
+
+static void memory__that_runs_out_once__is_said_or_was_not_needed(void **state)
+{
+	static const char text[] = "{s: " SCHEMA ", v: " VALUE "}";
+	struct document_error e;
+	unsigned failures = 0, errors;
+	struct document *d;
+	struct buffer out;
+
+	(void)state;
+	if (document_parse(DOCUMENT_YAML, text, strlen(text), 0, &d, &e))
+		fail_msg("%u: %s", e.column, e.message);
+	buffer_init(&out, SCHEMA_MAX_REPORT);
+	assert_int_equal(compile_and_check(document_root(d), &out), -EINVAL);
+	errors = count_lines(out.data);
+	assert_int_equal(errors, 4);
+	buffer_fini(&out);
+	for (unsigned n = 1; n == 1 || fault_memory.seen >= n - 1; n++) {
+		long live = fault_memory.live;
+		int r;
+
+		buffer_init(&out, SCHEMA_MAX_REPORT);
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		r = compile_and_check(document_root(d), &out);
+		fault_memory.nth = 0;
+		if (r == -EINVAL) /* a value may be left out, no error is */
+			assert_int_equal(count_lines(out.data), errors);
+		else
+			assert_int_equal(r, -ENOMEM);
+		failures += r == -ENOMEM;
+		buffer_fini(&out);
+		assert_int_equal(fault_memory.live, live);
+		assert_in_range(n, 1, 5000);
+	}
+	assert_true(failures > 20);
+	document_free(d);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(
 			unevaluated__of_many_children__are_those_that_no_keyword_evaluated),
 		cmocka_unit_test(enum__that_is_longer_than_a_sentence__is_cut_in_it),
+		cmocka_unit_test(memory__that_runs_out_once__is_said_or_was_not_needed),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }

@@ -1395,6 +1395,10 @@ static void references__lead_to_resources_and_files(void **state)
 		{"{'$id':'http://h/d/main?q','$ref':'?r','$defs':{'a':{'$id':'main?r',"
 		 "'type':'null'}}}",
 			"null", "1", {{0}}},
+		/* the path stays as it is where a reference has none */
+		{"{'$id':'http://h/a/../b','$ref':'?r','$defs':{'a':{'$id':'http://h/a/../b?r',"
+		 "'type':'null'}}}",
+			"null", "1", {{0}}},
 		{"{'$id':'urn:a:b','$ref':'urn:a:c','$defs':{'a':{'$id':'urn:a:c','type':'null'}}}",
 			"null", "1", {{0}}},
 		{"{'$id':'urn:a:b','$ref':'urn:a:b#/$defs/a','$defs':{'a':{'type':'null'}}}",

@@ -104,6 +104,7 @@ static void fail_each(int (*make)(struct candidate *c, char *why),
 		unsigned failures = 0;
 
 		for (unsigned n = 1; n == 1 || fault_memory.seen >= n - 1; n++) {
+			long live = fault_memory.live;
 			struct candidate *c = candidate_new();
 			char why[FILE_WHY] = "";
 			int r;
@@ -122,6 +123,7 @@ static void fail_each(int (*make)(struct candidate *c, char *why),
 				assert_string_equal(why, sentence);
 			failures += r != 0;
 			candidate_free(c);
+			assert_int_equal(fault_memory.live, live);
 			assert_in_range(n, 1, MOST);
 		}
 		assert_true(failures > 0);

@@ -324,6 +324,29 @@ static void check__of_any_words__has_the_path_in_each_of_them(void **state)
 	end(&w);
 }
 
+/* A word is bounded, also as it is with the paths in it. */
+static void check__of_a_word_that_the_paths_make_too_long__does_not_begin(void **state)
+{
+	struct settings_config *c;
+	char *many;
+	struct work w;
+
+	(void)state;
+	begin(&w, ONE "    check: [/bin/true, '{path}']\n");
+	add(&w, "yaml", "a: 1\n");
+	compose_it(&w);
+	c = w.settings->configs[0];
+	many = malloc(60000 * strlen("{path}") + 1);
+	assert_non_null(many);
+	for (size_t i = 0; i < 60000; i++)
+		memcpy(many + i * strlen("{path}"), "{path}", strlen("{path}") + 1);
+	free(c->check.argv[1]);
+	c->check.argv[1] = many;
+	assert_true(programs_start(&w.options, &w.trial, w.why) < 0);
+	assert_string_equal(w.why, "out of memory");
+	end(&w);
+}
+
 static void check__that_refuses__says_what_it_wrote(void **state)
 {
 	static const struct {
@@ -735,6 +758,8 @@ static void start__without_memory__says_so_and_leaves_nothing(void **state)
 		add(&w, "yaml", "a: 1\n");
 		compose_it(&w);
 		for (unsigned n = 1; r; n++) {
+			long live = fault_memory.live;
+
 			fault_memory.seen = 0;
 			fault_memory.nth = n;
 			r = programs_start(&w.options, &w.trial, w.why);
@@ -742,6 +767,7 @@ static void start__without_memory__says_so_and_leaves_nothing(void **state)
 			if (r == 0)
 				break;
 			assert_null(w.trial);
+			assert_int_equal(fault_memory.live, live);
 			if (r == -EIO) /* of the loop: libevent does not say more */
 				assert_non_null(strstr(w.why, " cannot be started: "));
 			else if (strcmp(w.why, "out of memory") != 0)
@@ -769,6 +795,7 @@ int main(void)
 		CASE(check__of_a_config_without_a_file__sees_it_in_the_runtime_directory),
 		CASE(check__of_a_set__sees_a_directory_of_its_documents),
 		CASE(check__of_any_words__has_the_path_in_each_of_them),
+		CASE(check__of_a_word_that_the_paths_make_too_long__does_not_begin),
 		CASE(check__that_refuses__says_what_it_wrote),
 		CASE(check__that_says_much__is_told_by_the_end_of_it),
 		CASE(check__that_cannot_be_started__is_no_refusal),
