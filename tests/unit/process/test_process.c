@@ -757,6 +757,68 @@ static void keeper__killed__leaves_nothing(void **state)
 	wait_dead(child);
 }
 
+/* Signals to a process whose number is watched. */
+static pid_t watched_pid;
+static unsigned watched_signals;
+
+int kill(pid_t pid, int number)
+{
+	watched_signals += pid == watched_pid;
+	return (int)syscall(SYS_kill, pid, number);
+}
+
+static pid_t first_child(void)
+{
+	FILE *f = fopen("/proc/thread-self/children", "re");
+	int pid = 0;
+
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%d", &pid), 1);
+	fclose(f);
+	return pid;
+}
+
+struct look {
+	struct loop_timer timer;
+	struct outcome *o;
+};
+
+/* Stops the loop once the keeper has been reaped. */
+static void look_for_its_end(void *arg)
+{
+	struct look *l = arg;
+
+	if (waitid(P_PID, (id_t)watched_pid, &(siginfo_t){0}, WEXITED | WNOHANG | WNOWAIT))
+		loop_stop(l->o->loop);
+	else
+		loop_timer_set(l->o->loop, &l->timer, loop_now_ms(l->o->loop) + 1);
+}
+
+/* Its number may be another process's by then. */
+static void keeper__that_has_ended__is_signalled_no_more(void **state)
+{
+	struct outcome o;
+	struct look look = {.o = &o};
+	struct process *p;
+
+	(void)state;
+	p = start_ready(&o, "setsid sleep 1000 & echo > $1; kill -9 $PPID; " NAP,
+		(struct process_options){0});
+	watched_pid = first_child();
+	loop_timer_init(&look.timer, look_for_its_end, &look);
+	loop_timer_set(o.loop, &look.timer, 0);
+	assert_int_equal(loop_run(o.loop), 0);
+	watched_signals = 0;
+	if (!o.ended) /* it waits until the orphans are dead */
+		process_free(p);
+	assert_int_equal(watched_signals, 0);
+	watched_pid = 0;
+	loop_timer_cancel(o.loop, &look.timer);
+	loop_free(o.loop);
+	while (waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED) == 0)
+		; /* orphans, which fell to us */
+}
+
 static void keeper__stopped__does_its_work_at_the_limit(void **state)
 {
 	struct outcome o;
@@ -1057,6 +1119,7 @@ int main(void)
 		CASE(children__in_a_session_of_their_own__are_killed_too),
 		CASE(children__in_a_session_of_their_own__end_with_the_limit),
 		CASE(keeper__killed__leaves_nothing),
+		CASE(keeper__that_has_ended__is_signalled_no_more),
 		CASE(keeper__stopped__does_its_work_at_the_limit),
 		CASE(children__that_write_for_ever__do_not_keep_it_from_ending),
 		CASE(many__at_once__end_each_with_its_own_code),
