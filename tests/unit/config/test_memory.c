@@ -142,6 +142,23 @@ static void restart(void)
 	world_turn();
 }
 
+static void lose_the_server(void)
+{
+	be_published();
+	server_is_down();
+}
+
+/* As far as the state directory goes, the server is not needed. */
+static void come_back_without_it(void)
+{
+	for (int i = 0; i < 3; i++) {
+		world_advance(2 * SECOND);
+		pull();
+	}
+	assert_generation(2);
+	server_recovers();
+}
+
 /* The agent died between the commit and its ledger: a pin moves with an operator's version. */
 static void roll_back_and_die(void)
 {
@@ -243,6 +260,8 @@ SCENARIO(pin_and_suspension__without_memory__are_refused, .extra = "", .does = p
 SCENARIO(heal__without_memory__is_done_later, .extra = "", .does = be_touched)
 SCENARIO(start__without_memory__is_done_by_a_run, .extra = "", .before = be_published,
 	.does = restart)
+SCENARIO(start__without_memory_and_server__has_the_last_known_good_soon, .extra = "",
+	.before = lose_the_server, .does = restart, .after = come_back_without_it)
 SCENARIO(start__without_memory__after_an_operators_commit__is_done_by_a_run, .extra = "",
 	.before = roll_back_and_die, .does = restart, .after = restart_and_unpin)
 SCENARIO(probe__that_fails_without_memory__harms_nothing,
@@ -292,6 +311,7 @@ int main(void)
 		CORE_TEST(pin_and_suspension__without_memory__are_refused),
 		CORE_TEST(heal__without_memory__is_done_later),
 		CORE_TEST(start__without_memory__is_done_by_a_run),
+		CORE_TEST(start__without_memory_and_server__has_the_last_known_good_soon),
 		CORE_TEST(start__without_memory__after_an_operators_commit__is_done_by_a_run),
 		CORE_TEST(probe__that_fails_without_memory__harms_nothing),
 		CORE_TEST(overrides__that_fail_their_probe_without_memory__harm_nothing),

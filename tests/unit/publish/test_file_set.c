@@ -576,14 +576,20 @@ static void open__with_a_link_that_leads_in_a_circle__keeps_it(void **state)
 	place_fini(&p);
 }
 
-static void put_generation(const struct place *p, unsigned number, unsigned tail, time_t made)
+static void put_generation_of(
+	const struct place *p, unsigned number, unsigned tail, struct timespec made)
 {
-	const struct timespec times[2] = {{made, 0}, {made, 0}};
+	const struct timespec times[2] = {made, made};
 	char name[64];
 
 	snprintf(name, sizeof(name), "..%u-%016x", number, tail);
 	assert_int_equal(mkdir(path_of(p, name), 0700), 0);
 	assert_int_equal(utimensat(AT_FDCWD, path_of(p, name), times, 0), 0);
+}
+
+static void put_generation(const struct place *p, unsigned number, unsigned tail, time_t made)
+{
+	put_generation_of(p, number, tail, (struct timespec){.tv_sec = made});
 }
 
 /* More than are looked at in one go: each start and each publication removes some. */
@@ -626,6 +632,34 @@ static void publish__beside_generations_of_one_number__keeps_the_latest(void **s
 	assert_int_equal(lstat(path_of(&p, "..7-0000000000000002"), &st), 0);
 	assert_int_equal(lstat(path_of(&p, "..7-0000000000000003"), &st), -1);
 	assert_true(is_tidy(&p, &new_set));
+	place_fini(&p);
+}
+
+/* What was made after the visible one never was visible; to the nanosecond, of one number. */
+static void open__beside_generations_of_one_number__removes_those_made_later(void **state)
+{
+	struct timespec made, later, earlier;
+	struct place p;
+	struct stat st;
+
+	(void)state;
+	place_init(&p, scratch_memory());
+	publish_well(&p, &old_set, 7);
+	assert_int_equal(stat(path_of(&p, "..data"), &st), 0);
+	made = later = earlier = st.st_mtim;
+	later.tv_nsec = (later.tv_nsec + 1) % 1000000000;
+	later.tv_sec += later.tv_nsec == 0;
+	earlier.tv_sec--;
+	put_generation_of(&p, 7, 1, made);
+	put_generation_of(&p, 7, 2, later);
+	put_generation_of(&p, 7, 3, earlier);
+	put_generation_of(&p, 8, 4, earlier);
+	place_reopen(&p);
+	assert_int_equal(lstat(path_of(&p, "..7-0000000000000001"), &st), 0);
+	assert_int_equal(lstat(path_of(&p, "..7-0000000000000002"), &st), -1);
+	assert_int_equal(lstat(path_of(&p, "..7-0000000000000003"), &st), 0);
+	assert_int_equal(lstat(path_of(&p, "..8-0000000000000004"), &st), -1);
+	assert_true(is_tidy(&p, &old_set));
 	place_fini(&p);
 }
 
@@ -1453,6 +1487,7 @@ int main(void)
 		cmocka_unit_test(open__with_a_link_that_leads_in_a_circle__keeps_it),
 		cmocka_unit_test(open__with_very_many_generations__keeps_the_current_one),
 		cmocka_unit_test(publish__beside_generations_of_one_number__keeps_the_latest),
+		cmocka_unit_test(open__beside_generations_of_one_number__removes_those_made_later),
 		cmocka_unit_test(is_current__tells_every_change_by_others),
 		cmocka_unit_test(is_current__after_a_start__compares_what_stands_there),
 		cmocka_unit_test(is_current__without_its_directory__is_false),

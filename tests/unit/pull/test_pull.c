@@ -586,8 +586,37 @@ static void pull__from_several_servers__asks_each_for_its_own(void **state)
 	assert_part(&r, 2, PULL_PULLED, "yaml", "c: 3\n");
 	snprintf(url, sizeof(url), "%s/3", s.b.url);
 	assert_string_equal(pull_part(r.g, 2)->facts.url, url);
-	pull_lift(r.g);
 	close_run(&s, &r);
+}
+
+static void lift__of_a_pull_from_several_servers__ends_the_backoff_of_each(void **state)
+{
+	static const char *const paths[] = {"/1", "/2"};
+	struct site s;
+	struct run r;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct upstream_address_status address;
+
+		site_open(&s);
+		site_use(&s, two_servers(&s, ""));
+		web_put(&s.a, "/1", 200, NULL, "a: 1\n");
+		web_put(&s.b, "/2", 200, NULL, "b: 2\n");
+		web_put(&s.b, "/3", 200, NULL, "c: 3\n");
+		web_put(i ? &s.b : &s.a, paths[i], 503, NULL, "");
+		run_open(&r, &s, 0);
+		pull(&r);
+		assert_int_equal(r.outcome, PULL_FAILED);
+		upstream_address_status(s.servers[i], 0, &address);
+		assert_true(address.backoff_ms > 0);
+		pull_lift(r.g);
+		upstream_address_status(s.servers[i], 0, &address);
+		assert_int_equal(address.backoff_ms, 0);
+		web_put(i ? &s.b : &s.a, paths[i], 200, NULL, "d: 4\n");
+		assert_pulls(&r, PULL_NEW, "");
+		close_run(&s, &r);
+	}
 }
 
 /* Makes the order of this host begin with that address. */
@@ -1733,6 +1762,8 @@ static void take__with_parts_that_are_held__has_the_bytes_of_the_held_version(vo
 
 static void seen__of_a_server_that_watches__is_the_last_answer_with_a_version(void **state)
 {
+	struct version held;
+	struct buffer body;
 	struct site s;
 	struct run r;
 
@@ -1748,6 +1779,20 @@ static void seen__of_a_server_that_watches__is_the_last_answer_with_a_version(vo
 	pull(&r);
 	assert_int_equal(r.outcome, PULL_FAILED);
 	assert_string_equal(pull_seen(r.g, 1), "\"2-2\""); /* it had none */
+	hold_three(&s, &held, &body);
+	r.held = &held;
+	web_put(&s.a, "/web.json", 200, "\"1-2\"", "{\"b\": 2}");
+	assert_pulls(&r, PULL_SAME, "");
+	assert_string_equal(pull_seen(r.g, 1), "\"1-2\"");
+	web_put(&s.a, "/host.yaml", 404, NULL, "");
+	assert_pulls(&r, PULL_NEW, "");
+	assert_string_equal(pull_seen(r.g, 2), "");
+	web_put(&s.a, "/web.json", 404, NULL, "");
+	pull(&r);
+	assert_int_equal(r.outcome, PULL_FAILED); /* it is not optional */
+	assert_string_equal(pull_seen(r.g, 1), "");
+	version_fini(&held);
+	buffer_fini(&body);
 	close_run(&s, &r);
 }
 
@@ -1766,6 +1811,7 @@ int main(void)
 		cmocka_unit_test(pull__with_signatures__brings_each_behind_its_document),
 		cmocka_unit_test(pull__of_a_single_document__says_its_failure_without_its_path),
 		cmocka_unit_test(pull__from_several_servers__asks_each_for_its_own),
+		cmocka_unit_test(lift__of_a_pull_from_several_servers__ends_the_backoff_of_each),
 		cmocka_unit_test(
 			pull__from_an_address_that_fails__goes_on_at_the_next_in_the_same_run),
 		cmocka_unit_test(pull__of_which_one_fails__ends_all_others_and_is_told_once),

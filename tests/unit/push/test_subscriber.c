@@ -408,6 +408,18 @@ static size_t count_descriptors(void)
 	return n;
 }
 
+/* The publisher, too, closes its end of a connection that is gone. */
+static void wait_for_descriptors(size_t wanted)
+{
+	uint64_t end_ms = sys_real.now_ms() + LIMIT_MS;
+
+	while (count_descriptors() != wanted) {
+		if (sys_real.now_ms() >= end_ms)
+			fail_msg("%zu are open, not %zu", count_descriptors(), wanted);
+		poll(NULL, 0, 2);
+	}
+}
+
 /* What did start is stopped when it is connected: before, libzmq may leave memory behind. */
 static void subscriber__that_cannot_start__leaves_nothing_open(void **state)
 {
@@ -433,7 +445,7 @@ static void subscriber__that_cannot_start__leaves_nothing_open(void **state)
 		} else {
 			assert_true(hit && r < 0);
 			assert_null(subscriber);
-			assert_int_equal(count_descriptors(), before);
+			wait_for_descriptors(before);
 			failures++;
 		}
 		assert_int_equal(fault_zmq.sockets, sockets);
@@ -564,6 +576,68 @@ static void status__is_of_the_endpoint_that_is_asked_for(void **state)
 	assert_int_equal(s.state, PUSH_CONNECTING);
 }
 
+/* ---- how long the thread sleeps ---- */
+
+static void wait_for_sleep(long least_ms, long most_ms)
+{
+	uint64_t end_ms = sys_real.now_ms() + LIMIT_MS;
+
+	while (fault_zmq_wait_ms < least_ms || fault_zmq_wait_ms > most_ms) {
+		if (sys_real.now_ms() >= end_ms)
+			fail_msg("it sleeps %ld ms", (long)fault_zmq_wait_ms);
+		poll(NULL, 0, 2);
+	}
+}
+
+/* Both endpoints are the one publisher, which sends a heartbeat. */
+static void hear_heartbeat(uint64_t one_ms, uint64_t other_ms)
+{
+	static const char heartbeat[] = "{\"v\":1,\"epoch\":\"e\",\"seq\":1}";
+	struct push_topic *const list[] = {&topics[1]};
+	const struct subscriber_endpoint e[] = {
+		{endpoint, one_ms, NULL, NULL}, {endpoint, other_ms, NULL, NULL}};
+	int yes = 1;
+
+	publish();
+	zmq_setsockopt(out, ZMQ_XPUB_VERBOSE, &yes, sizeof(yes));
+	assert_int_equal(subscriber_start(&sys_real, e, 2, list, 1, &subscriber), 0);
+	for (int i = 0; i < 4; i++) /* heartbeats and "db", of each */
+		next_filter();
+	wait_for_sleep(-1, -1); /* no news is to be waited for */
+	send_frames(2, (const char *[]){PUSH_HEARTBEAT_TOPIC, heartbeat},
+		(size_t[]){strlen(PUSH_HEARTBEAT_TOPIC), sizeof(heartbeat) - 1});
+	for (size_t i = 0; i < 2; i++) {
+		struct subscriber_status s;
+
+		do
+			subscriber_get_status(subscriber, i, &s);
+		while (s.heartbeats == 0 && poll(NULL, 0, 2) == 0);
+	}
+}
+
+static void thread__with_nothing_to_do__sleeps_until_the_first_publisher_would_be_silent(
+	void **state)
+{
+	const uint64_t hour_ms = 3600000;
+
+	(void)state;
+	hear_heartbeat(10 * hour_ms, hour_ms);
+	wait_for_sleep(3 * (long)hour_ms - LIMIT_MS, 3 * (long)hour_ms);
+	tear_down(NULL);
+	set_up(NULL);
+	hear_heartbeat(hour_ms, 10 * hour_ms);
+	wait_for_sleep(3 * (long)hour_ms - LIMIT_MS, 3 * (long)hour_ms);
+}
+
+static void thread__with_nothing_to_do__sleeps_for_a_day_at_most(void **state)
+{
+	const uint64_t day_ms = 86400000;
+
+	(void)state;
+	hear_heartbeat(day_ms, day_ms);
+	wait_for_sleep((long)day_ms, (long)day_ms);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -586,6 +660,8 @@ int main(void)
 		CASE(thread__that_ended__is_logged_and_holds_up_nobody),
 		CASE(socket__that_cannot_be_made_again__is_said_and_tried_later),
 		CASE(status__is_of_the_endpoint_that_is_asked_for),
+		CASE(thread__with_nothing_to_do__sleeps_until_the_first_publisher_would_be_silent),
+		CASE(thread__with_nothing_to_do__sleeps_for_a_day_at_most),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
