@@ -258,10 +258,8 @@ SCENARIO(override__that_ends_without_memory__ends_later, .extra = "",
 SCENARIO(pin_and_suspension__without_memory__are_refused, .extra = "", .does = pin_and_suspend,
 	.after = forget_decisions)
 SCENARIO(heal__without_memory__is_done_later, .extra = "", .does = be_touched)
-SCENARIO(start__without_memory__is_done_by_a_run, .extra = "", .before = be_published,
-	.does = restart)
-SCENARIO(start__without_memory_and_server__has_the_last_known_good_soon, .extra = "",
-	.before = lose_the_server, .does = restart, .after = come_back_without_it)
+SCENARIO(start__without_memory__is_done_by_a_run, .extra = "", .before = lose_the_server,
+	.does = restart, .after = come_back_without_it)
 SCENARIO(start__without_memory__after_an_operators_commit__is_done_by_a_run, .extra = "",
 	.before = roll_back_and_die, .does = restart, .after = restart_and_unpin)
 SCENARIO(probe__that_fails_without_memory__harms_nothing,
@@ -311,7 +309,6 @@ int main(void)
 		CORE_TEST(pin_and_suspension__without_memory__are_refused),
 		CORE_TEST(heal__without_memory__is_done_later),
 		CORE_TEST(start__without_memory__is_done_by_a_run),
-		CORE_TEST(start__without_memory_and_server__has_the_last_known_good_soon),
 		CORE_TEST(start__without_memory__after_an_operators_commit__is_done_by_a_run),
 		CORE_TEST(probe__that_fails_without_memory__harms_nothing),
 		CORE_TEST(overrides__that_fail_their_probe_without_memory__harm_nothing),
