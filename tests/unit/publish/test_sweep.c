@@ -104,11 +104,40 @@ static void clean__without_a_sweep__reads_for_each_name(void **state)
 	scratch_close(path);
 }
 
+/* What is in the tables when it ends is freed, wherever it lies in them: its place is chance. */
+static void free__after_many_directories__keeps_nothing(void **state)
+{
+	char path[SCRATCH_PATH], inner[SCRATCH_PATH + 32];
+
+	(void)state;
+	scratch_open(path, scratch_memory());
+	for (unsigned round = 0; round < 20; round++) {
+		struct sweep *s = sweep_new(&sys);
+
+		for (unsigned i = 0; i < 16; i++) {
+			int dir;
+
+			snprintf(inner, sizeof(inner), "%s/%u-%u", path, round, i);
+			assert_int_equal(mkdir(inner, 0700), 0);
+			scratch_write(inner, ".a" TAIL, "", 0);
+			scratch_write(inner, ".b" TAIL, "", 0); /* nobody asks for it */
+			dir = open_dir(inner);
+			sweep_clean(s, &sys, dir, "a");
+			close(dir);
+			assert_int_equal(scratch_count(inner, ".a"), 0);
+			assert_int_equal(scratch_count(inner, ".b"), 1);
+		}
+		sweep_free(s);
+	}
+	scratch_close(path);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(clean__of_many_names_in_one_directory__reads_it_once),
 		cmocka_unit_test(clean__without_a_sweep__reads_for_each_name),
+		cmocka_unit_test(free__after_many_directories__keeps_nothing),
 	};
 
 	sys = fault_table();
