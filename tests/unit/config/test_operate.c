@@ -391,6 +391,8 @@ static void suspended__begins_no_pull_whatever_asks(void **state)
 	(void)state;
 	begin("");
 	operator_suspends(0);
+	trigger_hint(config_push_topic(core.config)->trigger, world.now_ms, 0);
+	assert_null(trigger_queue_take(&world.queue)); /* messages do not even wake the agent */
 	requests = world.requests;
 	server_has("n: 2\n");
 	pull();

@@ -713,6 +713,32 @@ static void start__whose_directory_cannot_be_read__says_why(void **state)
 	assert_generation(2);
 }
 
+static void start__whose_directory_could_not_be_read__notifies_again_when_it_can(void **state)
+{
+	static const char reload[] = "reload: {run: [/bin/true]}";
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts(reload);
+	world.reload_hangs = true;
+	pull_of("n: 2\n");
+	server_is_down();
+	for (unsigned n = 1; n < 100 && !core_count_log("the state directory cannot be read");
+		n++) {
+		agent_crashes();
+		core_make(reload);
+		disk_fails(CALL_OPEN, n, true, EMFILE);
+		config_start(core.config, false);
+		disk_recovers();
+	}
+	assert_logged("the state directory cannot be read");
+	world.reload_hangs = false;
+	assert_int_equal(world.reloads, 1);
+	pull();
+	assert_int_equal(core.config->decisions.ledger->notified, 2);
+	assert_int_equal(world.reloads, 2);
+}
+
 static void start__whose_place_cannot_be_used__says_why(void **state)
 {
 	char path[SCRATCH_PATH + 64];
@@ -910,6 +936,7 @@ int main(void)
 		CORE_TEST(start__with_damaged_files__says_how_many),
 		CORE_TEST(start__does_not_read_what_it_does_not_need),
 		CORE_TEST(start__whose_directory_cannot_be_read__says_why),
+		CORE_TEST(start__whose_directory_could_not_be_read__notifies_again_when_it_can),
 		CORE_TEST(start__whose_place_cannot_be_used__says_why),
 		CORE_TEST(pin__whose_bytes_are_lost__is_dropped_with_its_maker),
 		CORE_TEST(pin__of_an_older_agent__names_its_bytes_from_then_on),
