@@ -164,15 +164,10 @@ static int repair_image(struct config *c, char why[FILE_WHY])
 
 int current_confirm(struct config *c, char why[FILE_WHY])
 {
-	int r = c->env->dry_run ? 0 : current_open(c, why);
-
-	if (r || c->env->dry_run)
-		return r;
-	if (!c->step.publishing) {
-		r = repair_image(c, why);
-		c->current.drift_cause = "seen at the interval";
-	}
-	return r;
+	if (c->step.publishing)
+		return 0;
+	c->current.drift_cause = "seen at the interval";
+	return repair_image(c, why);
 }
 
 /* ---- what it is composed with ---- */
