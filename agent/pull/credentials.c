@@ -35,6 +35,17 @@ static void wipe_secret(char *text)
 	free(text);
 }
 
+/* NULL: out of memory. asprintf() would leave a copy of the secret in memory that it frees. */
+static char *join_secret(const char *begin, const char *between, const char *secret, size_t len)
+{
+	size_t size = strlen(begin) + strlen(between) + len + 1;
+	char *text = malloc(size);
+
+	if (text)
+		snprintf(text, size, "%s%s%.*s", begin, between, (int)len, secret);
+	return text;
+}
+
 /* Reads a secret and puts it behind a prefix. 0 and *ret_text (the caller's), or -errno and why. */
 static int read_secret(const struct sys *sys, const char *path, const char *prefix, char **ret_text,
 	char why[FILE_WHY])
@@ -63,8 +74,8 @@ static int read_secret(const struct sys *sys, const char *path, const char *pref
 		r = -EINVAL;
 		goto out;
 	}
-	if (asprintf(ret_text, "%s%.*s", prefix, (int)b.len, b.data) < 0) {
-		*ret_text = NULL;
+	*ret_text = join_secret(prefix, "", b.data, b.len);
+	if (!*ret_text) {
 		r = -ENOMEM;
 		snprintf(why, FILE_WHY, "out of memory");
 	}
@@ -84,7 +95,7 @@ static int add_header_line(const struct sys *sys, const struct settings_header *
 	snprintf(prefix, sizeof(prefix), "%s: ", h->name);
 	if (h->file) {
 		r = read_secret(sys, h->file, prefix, &line, why);
-	} else if (asprintf(&line, "%s%s", prefix, h->value) < 0) {
+	} else if (!(line = join_secret(prefix, "", h->value, strlen(h->value)))) {
 		snprintf(why, FILE_WHY, "out of memory");
 		r = -ENOMEM;
 	}
@@ -200,12 +211,10 @@ static void cover_header(struct cover *c, const char *line)
 static bool cover_basic(struct cover *c, const char *user, const char *password)
 {
 	struct buffer encoded;
-	char *both = NULL;
+	char *both = join_secret(user, ":", password, strlen(password));
 	bool good;
 
 	buffer_init(&encoded, 4 * SETTINGS_MAX_SECRET);
-	if (asprintf(&both, "%s:%s", user, password) < 0)
-		both = NULL;
 	good = both && base64_append(&encoded, both, strlen(both)) == 0;
 	if (good)
 		cover_text(c, encoded.data);

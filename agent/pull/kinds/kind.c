@@ -74,19 +74,25 @@ void kind_request_fini(struct kind_request *r)
 	*r = (struct kind_request){.method = "GET"};
 }
 
+/* vasprintf() would leave a copy of a secret in memory that it frees. */
 int kind_header(struct kind_request *r, const char *format, ...)
 {
 	va_list args;
+	char *line;
 	int n;
 
 	if (r->header_count == KIND_MAX_HEADERS)
 		return -EMSGSIZE;
 	va_start(args, format);
-	n = vasprintf(&r->headers[r->header_count], format, args);
+	n = vsnprintf(NULL, 0, format, args);
 	va_end(args);
-	if (n < 0)
+	line = n < 0 ? NULL : malloc((size_t)n + 1);
+	if (!line)
 		return -ENOMEM;
-	r->header_count++;
+	va_start(args, format);
+	vsnprintf(line, (size_t)n + 1, format, args);
+	va_end(args);
+	r->headers[r->header_count++] = line;
 	return 0;
 }
 

@@ -15,6 +15,7 @@
 
 #include "pull/exchange.h"
 #include "base/loop.h"
+#include "tests/unit/fixture/freed.h"
 #include "tests/unit/fixture/model_random.h"
 #include "tests/unit/fixture/scratch.h"
 
@@ -95,10 +96,16 @@ static void unlink_transfer(struct transfer *t)
 	*link = t->next;
 }
 
+static void free_transfer(struct transfer *t)
+{
+	explicit_bzero(t, sizeof(*t));
+	free(t);
+}
+
 void http_client_cancel(struct transfer *t)
 {
 	unlink_transfer(t);
-	free(t);
+	free_transfer(t);
 }
 
 /* The oldest transfer to that URL. */
@@ -129,8 +136,10 @@ static void reply(struct transfer *t, enum http_client_result result, long statu
 	assert_int_equal(buffer_append_string(&r.body, body), 0);
 	unlink_transfer(t);
 	t->done(t->arg, &r);
+	if (r.body.data)
+		explicit_bzero(r.body.data, r.body.cap);
 	buffer_fini(&r.body);
-	free(t);
+	free_transfer(t);
 }
 
 /* Answers the oldest request to that URL. */
@@ -1335,8 +1344,10 @@ static void send_back(struct client *c, long status, const char *etag, const cha
 	snprintf(r.etag, sizeof(r.etag), "%s", etag);
 	unlink_transfer(t);
 	t->done(t->arg, &r);
+	if (r.body.data)
+		explicit_bzero(r.body.data, r.body.cap);
 	buffer_fini(&r.body);
-	free(t);
+	free_transfer(t);
 }
 
 /* As a document without bytes. */
@@ -1508,6 +1519,37 @@ static void document__is_named_by_its_place_and_who_asks(void **state)
 	assert_string_equal(other, "");
 }
 
+/* Those of files and of a login, and what is made of them for a request. */
+static void secrets__when_a_request_is_over__are_not_left_in_memory(void **state)
+{
+	static const char *const secrets[] = {"secret", "t0ken", "bWU6c2VjcmV0" /* me:secret */};
+	struct settings_server s = plain;
+	struct client c = {NULL};
+	char *volatile p;
+	char name[80];
+
+	(void)state;
+	if (!freed_works)
+		skip();
+	s.user = s.password_file = NULL;
+	s.bearer_file = s.secret_file = s.session_token_file = password;
+	for (size_t i = 0; i < sizeof(secrets) / sizeof(secrets[0]); i++) {
+		p = strdup(secrets[i]);
+		freed_watch(secrets[i]);
+		free(p);
+		assert_int_equal(freed_end(), 1); /* it is seen */
+		freed_watch(secrets[i]);
+		ask(&c, "/x");
+		answer(LOGIN, 200, "t0ken 0");
+		answer(BASE "/x", 403, "not for me");
+		exchange_session_forget(&session);
+		assert_int_equal(ask_as(&c, &plain, "/x", NULL, &calls), 0);
+		answer(BASE "/x", 403, "not for me");
+		name_request(name, &s, "/x", true);
+		assert_int_equal(freed_end(), 0);
+	}
+}
+
 #define CASE(test) cmocka_unit_test_setup_teardown(test, set_up, tear_down)
 
 int main(void)
@@ -1544,6 +1586,7 @@ int main(void)
 		CASE(host__whose_tls_file_cannot_be_read__is_told_which),
 		CASE(place__of_a_request__has_each_secret_in_its_place),
 		CASE(document__is_named_by_its_place_and_who_asks),
+		CASE(secrets__when_a_request_is_over__are_not_left_in_memory),
 	};
 
 	alarm(60);
