@@ -297,6 +297,17 @@ static void saved_version__that_fails_before_it_touches_anything__is_no_drift(vo
 	assert_not_logged("changed by somebody else");
 }
 
+static void publication__that_fails_when_it_was_saved__is_said_of_nothing_else(void **state)
+{
+	(void)state;
+	begin("");
+	disk_fails(CALL_RENAME, 2, true, ENOSPC); /* all but the state file */
+	pull_of("n: 2\n");
+	assert_int_equal(core.config->current.saved_generation, 2);
+	assert_logged("could not publish");
+	assert_not_logged("cannot save pins and overrides"); /* there are none */
+}
+
 static void publication__that_failed__is_a_problem_of_this_host_until_it_is_done(void **state)
 {
 	(void)state;
@@ -688,6 +699,7 @@ int main(void)
 		CORE_TEST(empty_document__is_published),
 		CORE_TEST_DISK(state_file_and_ledger__are_brought_to_the_disk_together),
 		CORE_TEST(saved_version__that_fails_before_it_touches_anything__is_no_drift),
+		CORE_TEST(publication__that_fails_when_it_was_saved__is_said_of_nothing_else),
 		CORE_TEST(publication__that_the_disk_fails__is_a_problem_of_this_host),
 		CORE_TEST_DISK(
 			publication__that_failed__is_a_problem_of_this_host_until_it_is_done),

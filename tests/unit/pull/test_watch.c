@@ -629,7 +629,9 @@ static void told__of_one_of_several__keeps_the_others_waiting_for_a_second_at_mo
 	server.kind = SETTINGS_NACOS;
 	assert_int_equal(add(1, "/ab"), 0);
 	begin(SETTINGS_NACOS);
-	answer(200, "moved 0 0");
+	answer(200, "moved 1 0");
+	assert_int_equal(until_asked(), WATCH_PULL_MS);
+	answer(200, "moved 0 0"); /* the other one is not waited for any more */
 	assert_int_equal(until_asked(), WATCH_PULL_MS);
 	answer(200, "moved 0 0");
 	watch_followed(&items[1].item);
