@@ -98,6 +98,7 @@ static struct addrinfo *resolve_address(const char *text)
 	struct addrinfo *found = NULL;
 	char host[256];
 	size_t len = colon ? (size_t)(colon - text) : 0;
+	int r;
 
 	errno = EINVAL;
 	if (len == 0 || len >= sizeof(host))
@@ -108,9 +109,10 @@ static struct addrinfo *resolve_address(const char *text)
 	}
 	memcpy(host, text, len);
 	host[len] = '\0';
-	if (getaddrinfo(host, colon + 1, &hints, &found) == 0)
+	r = getaddrinfo(host, colon + 1, &hints, &found);
+	if (r == 0)
 		return found;
-	errno = EINVAL; /* it has one of its own */
+	errno = r == EAI_MEMORY ? ENOMEM : EINVAL; /* it has one of its own */
 	return NULL;
 }
 

@@ -311,18 +311,21 @@ static void know_socket(struct httpd *h)
 
 struct httpd *httpd_open_unix(struct loop *l, const char *path, httpd_handler handle, void *arg)
 {
-	struct httpd *h = serve_socket(l, listen_unix(path), handle, arg);
+	int fd = listen_unix(path), error;
+	struct httpd *h = serve_socket(l, fd, handle, arg);
 
-	if (!h)
-		return NULL;
-	h->path = strdup(path);
-	if (h->path) {
+	if (h)
+		h->path = strdup(path);
+	if (h && h->path) {
 		know_socket(h);
 		return h;
 	}
-	listen_remove(path);
-	httpd_close(h);
-	errno = ENOMEM;
+	error = h ? ENOMEM : errno;
+	if (h)
+		httpd_close(h);
+	if (fd >= 0)
+		listen_remove(path);
+	errno = error;
 	return NULL;
 }
 

@@ -21,7 +21,7 @@ void loader_complain(struct loader *l, struct place at, const char *format, ...)
 	va_list args;
 	int n;
 
-	if (++l->errors > LOADER_MAX_ERRORS)
+	if (l->no_memory || ++l->errors > LOADER_MAX_ERRORS)
 		return;
 	n = at.line ? snprintf(message, PATH_MAX + 32, "%s:%u:%u: ", at.file, at.line, at.column)
 		    : snprintf(message, PATH_MAX + 32, "%s: ", at.file);

@@ -55,7 +55,7 @@ struct loader {
 };
 
 /* Reports one error: "file:line:column: " and the text; without line and column when the place has
- * none. */
+ * none. Not when memory is short: what is missing then may have been there. */
 void loader_complain(struct loader *l, struct place at, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 /* Reports how many errors were not reported, if any. */

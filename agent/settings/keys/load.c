@@ -54,8 +54,10 @@ static int finish_loading(struct loader *l, const char *main_file, struct settin
 	}
 	if (l->s && l->errors == 0 && !l->no_memory)
 		settings_print_resolve(l);
-	if (l->no_memory || !l->s)
+	if (l->no_memory || !l->s) {
+		l->no_memory = false;
 		loader_complain(l, whole, "out of memory");
+	}
 	loader_complain_rest(l, main_file);
 	if (l->errors == 0)
 		*ret_settings = l->s;
