@@ -165,17 +165,6 @@ static void resolve_push(struct loader *l, struct settings_push *p)
 	finish_print(l, &text, &p->print);
 }
 
-static void resolve_server(struct loader *l, struct settings_server *v)
-{
-	struct buffer text;
-
-	if (v->name)
-		return;
-	buffer_init(&text, MAX_TEXT);
-	buffer_append_string(&text, v->urls[0]);
-	finish_print(l, &text, &v->print);
-}
-
 static void resolve_report(struct loader *l, struct settings_report *r)
 {
 	struct buffer text;
@@ -192,8 +181,6 @@ void settings_print_resolve(struct loader *l)
 {
 	struct settings *s = l->s;
 
-	for (size_t i = 0; i < s->server_count; i++)
-		resolve_server(l, s->servers[i]);
 	for (size_t i = 0; i < s->config_count; i++)
 		resolve_config(l, s->configs[i]);
 	for (size_t i = 0; i < s->push_count; i++)

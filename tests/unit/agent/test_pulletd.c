@@ -27,32 +27,78 @@ static void options__print_and_reject(void **state)
 	assert_int_equal(RUN(run_pulletd, "pulletd", "--log-level", "loud"), 64);
 	assert_shows(command.err, "--log-level is err, warn, info or debug, not 'loud'");
 	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", "/nowhere.yaml"), 78);
+	assert_string_equal(command.err,
+		"/nowhere.yaml: cannot be read: No such file or directory: make it, or name "
+		"another one\n");
+	put("pullet.yaml", "configs: 7\nx: 1\n");
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path), 78);
+	assert_shows(
+		command.err, "pullet.yaml:1:10: configs must be a mapping, but it is a number\n");
+	assert_shows(command.err, "pullet.yaml:2:1: unknown key \"x\" in the file: ");
 }
+
+#define SIGNED(name, from, bind, key)                                                              \
+	"  " name ": {" from ", snapshot: true, verify: {public_key: " key ", bind: " bind "}}\n"
+#define FROM(path) "from: [{server: d, path: " path "}]"
 
 static void test__prints_what_signatures_must_say(void **state)
 {
-	static const char key[] = "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3";
-	char configs[2048];
+#define KEY "RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3"
+#define OTHER_KEY "RWSYMC7n8ADplDfW2kiEMNo8BX8IPthSF1HxnEXGBzB/KwlR4ZfoNZlN"
+	char expected[4096];
 
 	(void)state;
-	snprintf(configs, sizeof(configs),
-		"  a: {from: [{server: d, path: /a.yaml}], snapshot: true, "
-		"verify: {public_key: %s, bind: path}}\n"
-		"  b: {from: [{server: d, path: /b.yaml}], snapshot: true, "
-		"verify: {public_key: %s, bind: config}}\n"
-		"  c: {from: [{server: d, path: /c.yaml}], snapshot: true, "
-		"verify: {public_key: %s, bind: none}}\n",
-		key, key, key);
-	put_settings("", configs);
+	put_settings("",
+		SIGNED("a", FROM("/a.yaml"), "path", KEY) SIGNED("b", FROM("/b.yaml"), "config",
+			KEY) SIGNED("c", FROM("/c.yaml"), "none, rev: required", OTHER_KEY)
+			SIGNED("d", "url: 'http://127.0.0.1:1?x=1'", "path, rev: required", KEY)
+				SIGNED("e", FROM("/e.yaml"), "none", KEY) WEB);
+	snprintf(expected, sizeof(expected),
+		"%s: valid, 6 configs\n"
+		"config a: bind: path, its key is trusted for other documents too\n"
+		"  a signature must say path=/a.yaml: pullet sign FILE -s KEY --path /a.yaml\n"
+		"config b: bind: config, its key is trusted for other documents too\n"
+		"  a signature must say config=b: pullet sign FILE -s KEY --config b\n"
+		"config c: bind: none, rev: required\n"
+		"  a signature need not say what it is for, but must say rev=N; one that names "
+		"another config or path is rejected: pullet sign FILE -s KEY --unbound\n"
+		"config d: bind: path, its key is trusted for other documents too, rev: required\n"
+		"  a signature must say path=/ rev=N: pullet sign FILE -s KEY --path /\n"
+		"config e: bind: none, its key is trusted for other documents too\n"
+		"  a signature need not say what it is for; one that names another config or path "
+		"is rejected: pullet sign FILE -s KEY --unbound\n",
+		settings_path);
 	assert_int_equal(RUN(run_pulletd, "pulletd", "-t", "-c", settings_path), 0);
-	assert_shows(command.out, "pullet.yaml: valid, 3 configs\n");
-	assert_shows(command.out, "config a: bind: path");
-	assert_shows(command.out, "pullet sign FILE -s KEY --path /a.yaml\n");
-	assert_shows(
-		command.out, "a signature must say config=b: pullet sign FILE -s KEY --config b\n");
-	assert_shows(command.out, "a signature need not say what it is for");
+	assert_string_equal(command.out, expected);
+	assert_string_equal(command.err, ""); /* nothing is wrong with its paths */
 	put("pullet.yaml", "configs: 7\n");
 	assert_int_equal(RUN(run_pulletd, "pulletd", "-t", "-c", settings_path), 78);
+	assert_string_equal(command.out, "");
+	assert_shows(
+		command.err, "pullet.yaml:1:10: configs must be a mapping, but it is a number\n");
+}
+
+static void test__of_paths_that_others_can_change__warns_of_each(void **state)
+{
+	char path[SCRATCH_PATH + 16], text[4096];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/open", played.dir);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(chmod(path, 0777), 0);
+	snprintf(text, sizeof(text),
+		"agent: {state_dir: %s/state, runtime_dir: %s/run}\nconfigs:\n"
+		"  web: {url: 'http://127.0.0.1:1/w', file: %s/web}\n"
+		"  db: {url: 'http://127.0.0.1:1/d', file: %s/db}\n",
+		path, played.dir, path, played.dir);
+	put("pullet.yaml", text);
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-t", "-c", settings_path), 0);
+	for (size_t i = 0; i < 2; i++)
+		snprintf(text + strlen(text) * i, 1000,
+			"%s: an agent of this user will fail: will not use the directory %s: group "
+			"or others can write in it and could replace the file; chmod go-w\n",
+			i ? "web" : "state_dir", path);
+	assert_string_equal(command.err, text);
 }
 
 /* ---- once ---- */
@@ -78,6 +124,12 @@ static void start__where_it_may_not_write__says_why(void **state)
 	put_settings("", WEB);
 	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path), 1);
 	assert_shows(command.err, "cannot use the directory: see why, or name another one");
+	put("pullet.yaml",
+		"agent: {state_dir: /sys/pullet}\nconfigs: {a: {url: 'http://127.0.0.1:1/w'}}\n");
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path), 1);
+	assert_shows(command.err,
+		"cannot make the directory: make it, or name another one in the configuration "
+		"path=/sys/pullet why=");
 }
 
 /* ---- the control socket ---- */
@@ -276,6 +328,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(options__print_and_reject),
 		CASE(test__prints_what_signatures_must_say),
+		CASE(test__of_paths_that_others_can_change__warns_of_each),
 		CASE(once__publishes_and_ends),
 		CASE(start__where_it_may_not_write__says_why),
 		CASE(control__answers_at_each_path),

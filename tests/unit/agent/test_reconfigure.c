@@ -422,31 +422,33 @@ static void servers_and_receipts__come_change_and_go(void **state)
 	assert_shows(talk->log, "other=\"labels report\"");
 }
 
+#define ROLLED ", rollout: {server: d, path: /rollout.yaml}"
+
 static void change_labels(int printed)
 {
-	if (!log_has(printed, "published", 1))
+	if (!log_has(printed, "published", 2))
 		return;
-	ask("GET /v1/configs/web"); /* 0 */
-	put_settings(", labels: {zone: eu}",
-		"  web: {from: [{server: d, path: /web.yaml}], type: yaml, snapshot: true, "
-		"interval: 1h, rollout: {server: d, path: /rollout.yaml}}\n");
+	put_settings(", labels: {zone: eu}", CONFIG("web", ROLLED) CONFIG("db", ROLLED));
 	put("web.yaml", "port: 2\n");
+	put("db.yaml", "port: 2\n");
 	hang_up();
 	log_has(printed, APPLIED, 1);
-	ask_until("GET /v1/configs/web", "\"rejected\":{\"by\":\"rollout\""); /* 1 */
-	put_settings(", labels: {zone: us}",
-		"  web: {from: [{server: d, path: /web.yaml}], type: yaml, snapshot: true, "
-		"interval: 1h, rollout: {server: d, path: /rollout.yaml}}\n");
+	ask_until("GET /v1/configs/web", "\"rejected\":{\"by\":\"rollout\""); /* 0 */
+	ask_until("GET /v1/configs/db", "\"rejected\":{\"by\":\"rollout\"");  /* 1 */
+	put_settings(", labels: {zone: us}", CONFIG("web", ROLLED) CONFIG("db", ROLLED));
 	hang_up();
-	log_has(printed, "published config=web generation=2", 1); /* without a pull by the clock */
+	/* without a pull by the clock */
+	log_has(printed, "published config=web generation=2", 1);
+	log_has(printed, "published config=db generation=2", 1);
 }
 
-static void labels__that_change__ask_the_rollout_again(void **state)
+static void labels__that_change__ask_each_rollout_again(void **state)
 {
 	(void)state;
 	put("web.yaml", "port: 1\n");
+	put("db.yaml", "port: 1\n");
 	put("rollout.yaml", "labels: {zone: us}\n");
-	put_settings(", labels: {zone: eu}", CONFIG("web", ""));
+	put_settings(", labels: {zone: eu}", CONFIG("web", "") CONFIG("db", ""));
 	run_with(change_labels);
 	assert_answer(0, 200, "\"generation\":1");
 	assert_answer(1, 200, "\"generation\":1");
@@ -467,7 +469,7 @@ int main(void)
 		CASE(write__under_way__is_finished_first__then_the_last_signal_counts),
 		CASE(configuration__that_cannot_be__changes_nothing),
 		CASE(servers_and_receipts__come_change_and_go),
-		CASE(labels__that_change__ask_the_rollout_again),
+		CASE(labels__that_change__ask_each_rollout_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -237,13 +237,15 @@ static void why__is_one_line_cut_between_characters(void **state)
 	assert_string_equal(why, "first");
 	receipt_why("", why);
 	assert_string_equal(why, "");
-	for (size_t i = 0; i + 1 < sizeof(text); i += 2)
-		memcpy(text + i, "\xc3\xa4", 2);
-	text[498] = '\0';
-	receipt_why(text, why);
-	assert_int_equal(strlen(why), 200);
-	receipt_why(text + 1, why); /* one byte off */
-	assert_int_equal(strlen(why), 199);
+	for (unsigned char c = 0x80; c < 0xc0; c++) { /* any second byte */
+		for (size_t i = 0; i + 1 < sizeof(text); i += 2)
+			memcpy(text + i, (const char[]){'\xc3', (char)c}, 2);
+		text[498] = '\0';
+		receipt_why(text, why);
+		assert_int_equal(strlen(why), 200);
+		receipt_why(text + 1, why); /* one byte off */
+		assert_int_equal(strlen(why), 199);
+	}
 }
 
 static void config__runs_what_it_says__or_what_its_digest_begins_with(void **state)

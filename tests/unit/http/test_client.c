@@ -24,6 +24,7 @@
 #include <zlib.h>
 
 #include "http/client.h"
+#include "tests/unit/fixture/fault_memory.h"
 
 #define MAX_REQUEST (2u << 20)
 #define CONNECTIONS 16
@@ -1383,6 +1384,29 @@ static void lines__that_never_begin__end_by_silence_too(void **state)
 	site_close(&s);
 }
 
+static void lines__that_end_by_silence__leave_nothing_behind(void **state)
+{
+	struct http_client_request q;
+	struct site s;
+	long before = 0;
+
+	(void)state;
+	site_open(&s);
+	ANSWER(&s.server, "");
+	q = lines_of(&s);
+	q.idle_ms = 2;
+	for (int i = 0; i < 12; i++) {
+		struct client c = {NULL};
+
+		if (i == 2) /* what is made once is there */
+			before = fault_memory.live;
+		run(&c, &s, &q);
+		assert_int_equal(c.response.result, HTTP_CLIENT_TIMEOUT);
+	}
+	assert_true(fault_memory.live - before < 10); /* the server has not seen the last end */
+	site_close(&s);
+}
+
 static void answer__that_is_held_back__has_the_whole_time(void **state)
 {
 	struct client c = {NULL}, late = {NULL};
@@ -1441,6 +1465,7 @@ int main(void)
 		cmocka_unit_test(lines__of_a_refusal__are_its_body),
 		cmocka_unit_test(lines__that_keep_coming__outlast_every_limit_but_silence),
 		cmocka_unit_test(lines__that_never_begin__end_by_silence_too),
+		cmocka_unit_test(lines__that_end_by_silence__leave_nothing_behind),
 		cmocka_unit_test(answer__that_is_held_back__has_the_whole_time),
 	};
 

@@ -287,6 +287,21 @@ static void read__of_any_length__is_whole(void **state)
 	}
 }
 
+/* As those of /proc: it has no size, and is read to its end all the same. */
+static void read__of_a_file_of_the_kernel__is_whole(void **state)
+{
+	struct origin_file f;
+	char text[8192];
+	size_t len;
+
+	(void)state;
+	assert_true(scratch_read("/proc/self", "limits", text, sizeof(text), &len));
+	f = file_of("/proc/self/limits");
+	assert_int_equal(f.body.len, len);
+	assert_string_equal(f.body.data, text);
+	buffer_fini(&f.body);
+}
+
 static void read__that_fails__says_how(void **state)
 {
 	struct origin_file f;
@@ -557,6 +572,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			read__of_a_file__has_its_bytes_etag_and_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(read__of_any_length__is_whole, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			read__of_a_file_of_the_kernel__is_whole, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(read__that_fails__says_how, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			watch__of_many_changes_at_once__tells_them_all, set_up, tear_down),

@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -26,6 +27,22 @@
 #include "settings/value.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
+
+/* Sorts as C allows it: what is equal has no order, so here it has the reverse of that before. */
+void qsort(void *base, size_t count, size_t size, int (*compare)(const void *, const void *))
+{
+	void (*real)(void *, size_t, size_t, int (*)(const void *, const void *)) =
+		(void (*)(void *, size_t, size_t, int (*)(const void *, const void *)))dlsym(
+			RTLD_NEXT, "qsort");
+	char *low = base, *high = low + count * size, byte;
+
+	for (; low + size < high; low += size) {
+		high -= size;
+		for (size_t i = 0; i < size; i++)
+			byte = low[i], low[i] = high[i], high[i] = byte;
+	}
+	real(base, count, size, compare);
+}
 
 /* ---- what was told ---- */
 
@@ -732,17 +749,50 @@ static void key_and_pattern__table(void **state)
 	BAD_TEXTS(settings_check_key, longest);
 }
 
-static void argument__too_long__is_refused(void **state)
+static void text__of_each_kind__is_as_long_as_its_bound_at_most(void **state)
 {
-	char longest[SETTINGS_MAX_ARGUMENT + 2];
+	static const struct {
+		const char *(*check)(const char *text);
+		const char *head; /* 'a's are behind it, */
+		size_t part;      /* with a '/' behind so many; 0 = none */
+		size_t least, most;
+	} cases[] = {
+		{settings_check_argument, "", 0, 0, 8191},
+		{settings_check_label, "", 0, 0, 255},
+		{settings_check_topic, "", 0, 1, 255},
+		{settings_check_user, "", 0, 1, 255},
+		{settings_check_word, "", 0, 1, 128},
+		{settings_check_header_name, "", 0, 1, 64},
+		{settings_check_header_value, "", 0, 1, 8192},
+		{settings_check_name, "", 0, 1, 64},
+		{settings_check_file_name, "", 0, 1, 200},
+		{settings_check_pattern, "", 0, 1, 1023},
+		{settings_check_key, "", 0, 1, 1023},
+		{settings_check_url, "http://", 0, 8, 1023},
+		{settings_check_base_url, "https://", 0, 9, 1023},
+		{settings_check_url_path, "/", 0, 1, 1023},
+		{settings_check_path, "/", 0, 2, 231},
+		{settings_check_path, "/", 200, 2, 4000},
+		{settings_check_file_url, "file:///", 200, 9, 4007},
+		{settings_check_runtime_dir, "/", 0, 2, 94},
+		{settings_check_endpoint, "ipc:///", 0, 8, 113},
+	};
+	char text[8300];
 
 	(void)state;
-	memset(longest, 'a', sizeof(longest));
-	longest[SETTINGS_MAX_ARGUMENT] = '\0';
-	GOOD_TEXTS(settings_check_argument, longest, "");
-	longest[SETTINGS_MAX_ARGUMENT] = 'a';
-	longest[SETTINGS_MAX_ARGUMENT + 1] = '\0';
-	BAD_TEXTS(settings_check_argument, longest);
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		const size_t least = cases[i].least, most = cases[i].most, part = cases[i].part;
+		const size_t lens[] = {least - 1, least, most, most + 1};
+
+		for (size_t n = least == 0; n < COUNT(lens); n++) {
+			for (size_t k = 0; k < lens[n]; k++) /* from the end on */
+				text[lens[n] - 1 - k] = part && k % part == part - 1 ? '/' : 'a';
+			memcpy(text, cases[i].head, strnlen(cases[i].head, lens[n]));
+			text[lens[n]] = '\0';
+			if (!cases[i].check(text) != (n == 1 || n == 2))
+				fail_msg("row %zu: %zu bytes", i, lens[n]);
+		}
+	}
 }
 
 static void public_key__table(void **state)
@@ -2548,7 +2598,7 @@ int main(void)
 		cmocka_unit_test(owner__table),
 		cmocka_unit_test(signal__table),
 		cmocka_unit_test(key_and_pattern__table),
-		cmocka_unit_test(argument__too_long__is_refused),
+		cmocka_unit_test(text__of_each_kind__is_as_long_as_its_bound_at_most),
 		cmocka_unit_test(public_key__table),
 		cmocka_unit_test(file_name__table),
 		cmocka_unit_test(distance__table),
