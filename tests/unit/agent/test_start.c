@@ -1,0 +1,340 @@
+/*
+ * The start of a whole agent: what keeps it from starting, and is said then; which configuration
+ * and log it has; and what it does once, or not at all.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/fixture/captured.h"
+#include "tests/unit/fixture/pulletd.h"
+
+/* The path with the directory before it. */
+static const char *place(const char *name)
+{
+	static char path[SCRATCH_PATH + 64];
+
+	snprintf(path, sizeof(path), "%s/%s", played.dir, name);
+	return path;
+}
+
+static bool is_there(const char *name)
+{
+	return access(place(name), F_OK) == 0;
+}
+
+/* Another pulletd, in a process of its own with so many descriptors; 0 = as many as here. Its exit
+ * code; what it logs is in command.err. */
+static int run_another(const char *file, rlim_t descriptors)
+{
+	struct captured errors = captured_begin(STDERR_FILENO);
+	char name[] = "pulletd", option[] = "-c", path[SCRATCH_PATH + 64],
+	     *argv[] = {name, option, path, NULL};
+	pid_t pid = fork();
+	int status = 0;
+
+	snprintf(path, sizeof(path), "%s", place(file));
+	if (pid == 0) {
+		const struct rlimit limit = {descriptors, descriptors};
+
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		if (descriptors)
+			setrlimit(RLIMIT_NOFILE, &limit);
+		optind = 0;
+		exit(run_pulletd(3, argv));
+	}
+	waitpid(pid, &status, 0);
+	captured_read(&errors, command.err, sizeof(command.err));
+	captured_end(&errors);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* ---- what keeps it from starting ---- */
+
+static int second_code;
+
+static void start_a_second(int printed)
+{
+	if (log_has(printed, "started version", 1))
+		second_code = run_another("pullet.yaml", 0);
+}
+
+static void second_agent__of_the_same_state__does_not_start(void **state)
+{
+	char expected[512];
+
+	(void)state;
+	put_settings("", WEB);
+	run_with(start_a_second);
+	snprintf(expected, sizeof(expected),
+		"another pulletd uses this state directory: stop it, or give this one another "
+		"state_dir path=%s/state pid=",
+		played.dir);
+	assert_shows(command.err, expected);
+	assert_int_equal(second_code, 1);
+}
+
+static void start_another_at_the_socket(int printed)
+{
+	char text[1024];
+
+	snprintf(text, sizeof(text),
+		"agent: {state_dir: %s/other, runtime_dir: %s/run}\nconfigs:\n"
+		"  web: {url: 'http://127.0.0.1:1/w'}\n",
+		played.dir, played.dir);
+	put("other.yaml", text);
+	if (!log_has(printed, "started version", 1))
+		return;
+	second_code = run_another("other.yaml", 0);
+	ask("GET /livez"); /* 0 */
+}
+
+static void second_agent__at_the_same_socket__does_not_start(void **state)
+{
+	(void)state;
+	put_settings("", WEB);
+	run_with(start_another_at_the_socket);
+	assert_shows(command.err, "cannot serve the control API why=");
+	assert_int_equal(second_code, 1);
+	assert_answer(0, 200, "ok"); /* the first one has it still */
+}
+
+static void state__that_cannot_be_written__is_named(void **state)
+{
+	char expected[512];
+
+	(void)state;
+	put_settings("", WEB);
+	assert_int_equal(mkdir(place("state"), 0700), 0);
+	assert_int_equal(mkdir(place("state/lock"), 0700), 0);
+	assert_int_equal(run_another("pullet.yaml", 0), 1);
+	snprintf(expected, sizeof(expected),
+		"cannot write in the state directory path=%s/state/lock why=\"Is a directory",
+		played.dir);
+	assert_shows(command.err, expected);
+}
+
+static void limit_of_descriptors__that_is_too_low__is_an_invalid_configuration(void **state)
+{
+	(void)state;
+	put_settings("", WEB);
+	assert_int_equal(run_another("pullet.yaml", 16), 78); /* too few to read it */
+	assert_shows(command.err, "cannot start: the limit of open files is too low why=");
+	assert_null(strstr(command.err, "control socket"));
+	assert_int_equal(run_another("pullet.yaml", 32), 78);
+	assert_shows(command.err, "cannot start: the limit of open files is too low why=");
+	assert_shows(command.err, "control socket");
+	assert_false(is_there("state"));
+}
+
+/* ---- what it is told ---- */
+
+static void configuration__of_the_environment__counts_unless_one_is_named(void **state)
+{
+	char expected[512];
+
+	(void)state;
+	put_settings("", WEB DB);
+	setenv("PULLET_CONFIG", settings_path, 1);
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-t"), 0);
+	snprintf(expected, sizeof(expected), "%s: valid, 2 configs\n", settings_path);
+	assert_string_equal(command.out, expected);
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-t", "-c", "/nowhere.yaml"), 78);
+	assert_shows(command.err, "/nowhere.yaml: cannot be read: ");
+	setenv("PULLET_CONFIG", "", 1);
+	RUN(run_pulletd, "pulletd", "-t");
+	assert_shows(command.code ? command.err : command.out, SETTINGS_DEFAULT_PATH ": ");
+	unsetenv("PULLET_CONFIG");
+}
+
+static void log__is_as_the_configuration_says_unless_the_command_line_does(void **state)
+{
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put_settings(", log: {level: err}", WEB);
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path, "--once"), 0);
+	assert_string_equal(command.err, "");
+	put_settings(", log: {level: debug, format: json}", WEB);
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path, "--once"), 0);
+	assert_int_equal(command.err[0], '{');
+	assert_shows(command.err, "\"message\":\"started\"");
+	assert_int_equal(
+		RUN(run_pulletd, "pulletd", "-c", settings_path, "--once", "--log-level", "err"),
+		0);
+	assert_string_equal(command.err, "");
+}
+
+static void directory__that_anybody_can_write_in__is_warned_of(void **state)
+{
+	char expected[512];
+
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put_settings("", WEB);
+	assert_int_equal(mkdir(place("run"), 0700), 0);
+	assert_int_equal(chmod(place("run"), 01777), 0);
+	RUN(run_pulletd, "pulletd", "-c", settings_path, "--once");
+	snprintf(expected, sizeof(expected),
+		"anybody on this host can write in the directory, and with it choose what is "
+		"published: chmod o-w it path=%s/run\n",
+		played.dir);
+	assert_shows(command.err, expected);
+	assert_null(strstr(command.err, "/state\n"));
+}
+
+static void operators__whom_nobody_can_be__are_warned_of(void **state)
+{
+	(void)state;
+	put_settings(", operators: 54321", WEB);
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-t", "-c", settings_path), 0);
+	assert_shows(command.err, "operators: nobody is a member of the group 54321: usermod -aG ");
+	put_settings("", WEB);
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-t", "-c", settings_path), 0);
+	assert_string_equal(command.err, "");
+}
+
+/* ---- once, and not at all ---- */
+
+static void once__waits_for_each_config__and_fails_with_any(void **state)
+{
+	(void)state;
+	put("web.yaml", "port: [\n");
+	put("db.yaml", "port: 5\n");
+	put("more.yaml", "port: 6\n");
+	put_settings("",
+		WEB DB "  more: {from: [{server: d, path: /more.yaml}], type: yaml, snapshot: "
+		       "true}\n");
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path, "--once"), 1);
+	assert_false(is_there("run/web.snap"));
+	assert_true(is_there("run/db.snap"));
+	assert_true(is_there("run/more.snap"));
+	assert_false(is_there("run/control.sock"));
+}
+
+static void dry_run__writes_nothing__not_even_directories(void **state)
+{
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put_settings("", WEB);
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path, "--dry-run"), 0);
+	assert_shows(command.err, "dry run: would publish config=web");
+	assert_false(is_there("state"));
+	assert_false(is_there("run"));
+}
+
+static void see_what_is_withdrawn(int printed)
+{
+	log_has(printed, "withdrew snapshots that no config has any more snapshots=1", 1);
+}
+
+static void once__keeps_snapshots_of_others__and_a_start_withdraws_them(void **state)
+{
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put("db.yaml", "port: 5\n");
+	put_settings("", WEB);
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path, "--once"), 0);
+	put_settings("", DB);
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path, "--once"), 0);
+	assert_true(is_there("run/web.snap") && is_there("run/db.snap"));
+	run_with(see_what_is_withdrawn);
+	assert_false(is_there("run/web.snap"));
+	assert_true(is_there("run/db.snap"));
+}
+
+/* ---- running ---- */
+
+static void pull_and_interrupt(int printed)
+{
+	if (!log_has(printed, "published", 2))
+		return;
+	put("web.yaml", "port: 2\n");
+	put("db.yaml", "port: 2\n");
+	ask("POST /v1/configs/more/suspend"); /* 0 */
+	kill(agent_pid, SIGUSR1);
+	if (!log_has(printed, "pulling everything now configs=2 suspended=1\n", 1) ||
+		!log_has(printed, "published", 4))
+		return;
+	ask("POST /v1/configs/more/resume"); /* 1 */
+	kill(agent_pid, SIGUSR1);
+	log_has(printed, "pulling everything now configs=3\n", 1);
+	kill(agent_pid, SIGINT);
+	log_has(printed, "stopping signal=Interrupt\n", 1);
+}
+
+static void signals__pull_each_config__and_end_the_agent(void **state)
+{
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put("db.yaml", "port: 1\n");
+	put_settings("",
+		WEB DB "  more: {from: [{server: d, path: /more.yaml}], type: yaml, snapshot: "
+		       "true}\n");
+	run_with(pull_and_interrupt);
+	assert_answer(0, 200, "\"ok\":true");
+	assert_answer(1, 200, "\"ok\":true");
+}
+
+static void change_watched(int printed)
+{
+	char text[2048];
+
+	if (!log_has(printed, "published", 1))
+		return;
+	put("web.yaml", "port: 2\n");
+	if (!log_has(printed, "published config=web generation=2", 1))
+		return;
+	snprintf(text, sizeof(text),
+		"agent: {state_dir: %s/state, runtime_dir: %s/run}\nservers:\n"
+		"  d: {kind: file, urls: ['file://%s'], watch: true}\nconfigs:\n" WEB DB,
+		played.dir, played.dir, played.dir);
+	put("pullet.yaml", text);
+	kill(agent_pid, SIGHUP);
+	if (!log_has(printed, "published config=db", 1))
+		return;
+	put("db.yaml", "port: 2\n");
+	log_has(printed, "published config=db generation=2", 1);
+}
+
+/* Each pulls but once an hour. */
+static void server__that_is_watched__tells_at_once(void **state)
+{
+	char text[2048];
+
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put("db.yaml", "port: 1\n");
+	snprintf(text, sizeof(text),
+		"agent: {state_dir: %s/state, runtime_dir: %s/run}\nservers:\n"
+		"  d: {kind: file, urls: ['file://%s'], watch: true}\nconfigs:\n" WEB,
+		played.dir, played.dir, played.dir);
+	put("pullet.yaml", text);
+	run_with(change_watched);
+}
+
+#define CASE(name) cmocka_unit_test_setup_teardown(name, pulletd_set_up, pulletd_tear_down)
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		CASE(second_agent__of_the_same_state__does_not_start),
+		CASE(second_agent__at_the_same_socket__does_not_start),
+		CASE(state__that_cannot_be_written__is_named),
+		CASE(limit_of_descriptors__that_is_too_low__is_an_invalid_configuration),
+		CASE(configuration__of_the_environment__counts_unless_one_is_named),
+		CASE(log__is_as_the_configuration_says_unless_the_command_line_does),
+		CASE(directory__that_anybody_can_write_in__is_warned_of),
+		CASE(operators__whom_nobody_can_be__are_warned_of),
+		CASE(once__waits_for_each_config__and_fails_with_any),
+		CASE(dry_run__writes_nothing__not_even_directories),
+		CASE(once__keeps_snapshots_of_others__and_a_start_withdraws_them),
+		CASE(signals__pull_each_config__and_end_the_agent),
+		CASE(server__that_is_watched__tells_at_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
