@@ -11,6 +11,8 @@
 #include <cmocka.h>
 
 #include "fleet/report.h"
+#include "reconfigure.h"
+#include "tests/unit/fixture/captured.h"
 #include "tests/unit/fixture/fault_memory.h"
 
 static struct report *played_start(const struct report_env *env);
@@ -63,6 +65,26 @@ static void receipt__of_each_config_that_changed__is_written_at_once(void **stat
 	assert_int_equal(receipts.started, 1);
 }
 
+static void hup__of_an_agent_that_runs_once__is_ignored(void **state)
+{
+	struct agent a = {.once = true, .path = "/nowhere.yaml", .loop = loop_new(&sys_real)};
+	struct reconfigure *r = reconfigure_new(&a);
+	struct captured errors = captured_begin(STDERR_FILENO);
+	char text[512];
+
+	(void)state;
+	reconfigure_begin(r);
+	captured_read(&errors, text, sizeof(text));
+	captured_end(&errors);
+	assert_non_null(
+		strstr(text, "SIGHUP ignored: --once keeps the configuration it started with\n"));
+	assert_null(strstr(text, "nowhere")); /* it is not read */
+	assert_int_equal(a.configuration.rejections, 0);
+	reconfigure_free(r);
+	reconfigure_free(NULL);
+	loop_free(a.loop);
+}
+
 /* The agent ends then: what it has begun is not taken back. */
 static void apply__without_memory__says_so(void **state)
 {
@@ -84,6 +106,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(receipt__of_each_config_that_changed__is_written_at_once),
+		cmocka_unit_test(hup__of_an_agent_that_runs_once__is_ignored),
 		cmocka_unit_test(apply__without_memory__says_so),
 	};
 

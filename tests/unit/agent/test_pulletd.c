@@ -284,6 +284,9 @@ static void hup__applies_what_is_valid_and_rejects_the_rest(void **state)
 	assert_answer(3, 200, "state_dir cannot change while the agent runs");
 	assert_shows(talk->log, "added=\"1: db\"");
 	assert_shows(talk->log, "removed=\"1: web\"");
+	assert_shows(talk->log,
+		"state_dir cannot change while the agent runs, for readers and the state are "
+		"there: restart it, or write the value back\"\n");
 }
 
 static void change_channels(int printed)

@@ -46,6 +46,36 @@ static unsigned count_in_log(const char *words)
 	return n;
 }
 
+/* What the log says of configurations, and of files that stay: "@" is the directory, a line without
+ * its level. */
+static void assert_logged(const char *expected)
+{
+	static const char *const about[] = {"<6>" APPLIED, "<6>files and history",
+		"<6>published to", "<3>invalid configuration ",
+		"<3>the new configuration is invalid"};
+	char said[16384] = "";
+	size_t len = 0;
+
+	for (const char *line = talk->log, *end; (end = strchr(line, '\n')); line = end + 1)
+		for (size_t i = 0; i < sizeof(about) / sizeof(about[0]); i++) {
+			if (strncmp(line, about[i], strlen(about[i])) != 0)
+				continue;
+			for (const char *p = line + 3; p <= end; p++)
+				if (strncmp(p, played.dir, strlen(played.dir)) == 0) {
+					said[len++] = '@';
+					p += strlen(played.dir) - 1;
+				} else {
+					said[len++] = *p;
+				}
+		}
+	assert_true(len < sizeof(said));
+	assert_string_equal(said, expected);
+}
+
+#define APPLIED_LINE APPLIED " file=@/pullet.yaml "
+#define KEPT_LINE "files and history of the removed configs are kept state_dir=@/state\n"
+#define INVALID_LINE INVALID " file=@/pullet.yaml "
+
 /* The disk, which takes the state file of web's second version only when the file "slow" is gone.
  */
 int fsync(int fd)
@@ -92,7 +122,7 @@ static void config__that_changed__pulls_at_once__and_the_other_does_not(void **s
 	assert_answer(1, 200, "\"generation\":1");
 	assert_answer(1, 200, "\"runs\":{\"success\":1,");
 	assert_answer(2, 200, "\"reloads\":1,\"rejections\":0,\"error\":null");
-	assert_shows(talk->log, "unchanged=1 changed=\"1: web\"");
+	assert_logged(APPLIED_LINE "unchanged=1 changed=\"1: web\"\n");
 }
 
 static void remove_one(int printed)
@@ -121,7 +151,8 @@ static void config__that_was_removed__is_withdrawn_and_comes_back_as_it_was(void
 	assert_answer(1, 404, "there is no config of that name");
 	assert_answer(2, 200, "\"generation\":1");
 	assert_shows(talk->log, "started from the last known good config=db generation=1");
-	assert_shows(talk->log, "files and history of the removed configs are kept");
+	assert_logged(APPLIED_LINE "unchanged=1 removed=\"1: db\"\n" KEPT_LINE APPLIED_LINE
+				   "unchanged=1 added=\"1: db\"\n");
 	assert_true(is_there("run/db.snap"));
 	assert_true(is_there("run/web.snap"));
 }
@@ -154,7 +185,8 @@ static void file__elsewhere__is_written_there_and_the_old_one_kept(void **state)
 		played.dir);
 	put_settings("", config);
 	run_with(move_file);
-	assert_shows(talk->log, "published to another file: the old one is kept config=web file=");
+	assert_logged(APPLIED_LINE "unchanged=0 changed=\"1: web\"\npublished to another file: the "
+				   "old one is kept config=web file=@/out\n");
 	assert_true(scratch_read(played.dir, "out", text, sizeof(text), NULL));
 	assert_string_equal(text, "port: 1\n");
 	assert_true(scratch_read(played.dir, "other", text, sizeof(text), NULL));
@@ -184,9 +216,11 @@ static void names_in_the_log__are_cut_off_at_a_bound(void **state)
 	put("web.yaml", "port: 1\n");
 	put_settings("", CONFIG("web", ""));
 	run_with(add_many);
-	assert_shows(talk->log, "added=\"40: config-number-00 config-number-01 ");
-	assert_shows(talk->log, " ...\" removed=\"1: web\"");
-	assert_null(strstr(talk->log, " config-number-39 "));
+	assert_logged(APPLIED_LINE
+		"unchanged=0 added=\"40: config-number-00 config-number-01 config-number-02 "
+		"config-number-03 config-number-04 config-number-05 config-number-06 "
+		"config-number-07 config-number-08 config-number-09 config-number-10 ...\" "
+		"removed=\"1: web\"\n" KEPT_LINE);
 }
 
 /* ---- what is under way ---- */
@@ -369,6 +403,22 @@ static void configuration__that_cannot_be__changes_nothing(void **state)
 	assert_answer(2, 200, "\"rejections\":2,");
 	assert_answer(2, 200, "\"configs\":[{\"name\":\"db\"");
 	assert_answer(3, 200, "\"rejections\":3,");
+	assert_answer(2, 200, "/pullet.yaml:5:18: interval: ");
+	assert_answer(2, 200, "\"errors\":3");
+	assert_answer(
+		3, 200, "/pullet.yaml:2:1: did not find expected node content\",\"errors\":1");
+	*strstr(talk->log, "<3>invalid") = '#'; /* it names the port */
+	assert_logged(INVALID_LINE
+		"errors=1\n" APPLIED_LINE
+		"unchanged=0 added=\"1: db\" removed=\"1: web\" other=listen\n" KEPT_LINE
+		"invalid configuration error=\"@/pullet.yaml:5:18: interval: \\\"x\\\" is not a "
+		"duration: write a whole number and a unit, such as 500ms, 10s, 5m, 1h or 2d\"\n"
+		"invalid configuration error=\"@/pullet.yaml:5:3: config \\\"db\\\" needs either "
+		"url or from, and has neither\"\n"
+		"invalid configuration error=\"@/pullet.yaml:6:3: config \\\"web\\\" needs either "
+		"url or from, and has neither\"\n" INVALID_LINE "errors=3\n"
+		"invalid configuration error=\"@/pullet.yaml:2:1: did not find expected node "
+		"content\"\n" INVALID_LINE "errors=1\n");
 }
 
 /* ---- beside the configs ---- */
@@ -416,10 +466,12 @@ static void servers_and_receipts__come_change_and_go(void **state)
 	assert_answer(1, 200, "\"key\":\"/pullet/agents/g1\"");
 	assert_answer(2, 200, "\"generation\":3");
 	assert_null(strstr(talk->answers[2], "\"key\":\"/pullet/agents"));
-	assert_shows(
-		talk->log, "changed=\"1: web\" servers_added=\"1: e\" servers_changed=\"1: d\"");
-	assert_shows(talk->log, "servers_removed=\"1: e\"");
-	assert_shows(talk->log, "other=\"labels report\"");
+	assert_logged(APPLIED_LINE
+		"unchanged=0 changed=\"1: web\" servers_added=\"1: e\" servers_changed=\"1: d\" "
+		"other=\"labels report\"\n" APPLIED_LINE
+		"unchanged=1 other=\"labels report\"\n" APPLIED_LINE
+		"unchanged=0 changed=\"1: web\" servers_changed=\"1: d\" "
+		"servers_removed=\"1: e\" other=labels\n");
 }
 
 #define ROLLED ", rollout: {server: d, path: /rollout.yaml}"
@@ -452,7 +504,8 @@ static void labels__that_change__ask_each_rollout_again(void **state)
 	run_with(change_labels);
 	assert_answer(0, 200, "\"generation\":1");
 	assert_answer(1, 200, "\"generation\":1");
-	assert_shows(talk->log, "other=labels");
+	assert_logged(APPLIED_LINE "unchanged=0 changed=\"2: web db\"\n" APPLIED_LINE
+				   "unchanged=2 other=labels\n");
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, pulletd_set_up, pulletd_tear_down)
