@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include "pull/exchange.h"
+#include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/model_random.h"
 #include "tests/unit/fixture/scratch.h"
 
@@ -85,6 +86,7 @@ static struct world {
 	enum how how;       /* of all addresses, */
 	enum how how_first; /* of the first alone */
 	uint64_t latency_ms;
+	unsigned short_at; /* memory is at this allocation of a request; 0 = never */
 	struct played *running;
 
 	/* what was asked */
@@ -386,7 +388,10 @@ static int played_build(struct played *p, char why[FILE_WHY])
 
 	kind_request_init(&r);
 	place.server = p->q.server;
+	fault_memory.seen = 0;
+	fault_memory.nth = w.short_at;
 	e = p->q.calls->build(p->q.arg, &place, &r, why);
+	fault_memory.nth = 0;
 	if (e == 0) {
 		assert_string_equal(r.method, "POST");
 		assert_int_equal(strncmp(r.url.data, place.base, strlen(place.base)), 0);
@@ -491,7 +496,7 @@ static void look(void *arg, size_t i, struct receipt_config *c, struct receipt_t
 		c->why = w.configs[i].why;
 }
 
-static void world_start(const char *host)
+static struct report *start_report(const char *host)
 {
 	const struct report_env env = {.sys = &w.sys,
 		.loop = w.loop,
@@ -501,7 +506,12 @@ static void world_start(const char *host)
 		.look = look,
 		.arg = &w};
 
-	w.report = report_start(&env);
+	return report_start(&env);
+}
+
+static void world_start(const char *host)
+{
+	w.report = start_report(host);
 	assert_non_null(w.report);
 }
 
@@ -645,7 +655,7 @@ static void change__is_written_soon__and_many_are_one(void **state)
 	pass(REPORT_FIRST_MS + 100);
 	assert_int_equal(w.writes, before + 1);
 	check_written();
-	for (int i = 0; i < 400; i++) { /* for 4 s */
+	for (int i = 0; i < 380; i++) { /* for less than the rest, from the first change on */
 		change(0);
 		pass(0);
 	}
@@ -1126,6 +1136,44 @@ static void host__whose_name_is_no_key__writes_nothing(void **state)
 	}
 }
 
+static bool start_once(void)
+{
+	struct report *r = start_report("h1");
+
+	report_stop(r);
+	return !r;
+}
+
+static void start__without_memory__is_none(void **state)
+{
+	(void)state;
+	world_open_with(250, "ttl: 60s");
+	assert_true(fault_memory_each(start_once, false) >= 5);
+	world_close();
+}
+
+static void requests__without_memory__are_made_when_there_is_some(void **state)
+{
+	unsigned failed = 0;
+
+	(void)state;
+	for (unsigned nth = 1; nth <= 12; nth++) {
+		world_open_with(1, "ttl: 60s");
+		w.short_at = nth;
+		world_start("h1");
+		pass(10000);
+		failed += status().failed > 0;
+		if (status().failed)
+			assert_int_equal(status().state, REPORT_FAILING);
+		w.short_at = 0;
+		pass(REPORT_RETRY_MAX_MS);
+		check_written();
+		assert_int_equal(status().state, REPORT_OK);
+		world_close();
+	}
+	assert_in_range(failed, 2, 11);
+}
+
 /* ---- anything may fail ---- */
 
 static void stir(void)
@@ -1218,7 +1266,9 @@ int main(void)
 		cmocka_unit_test(since__is_when_version_and_state_came__not_the_last_reason),
 		cmocka_unit_test(host__whose_name_is_no_key__writes_nothing),
 		cmocka_unit_test(whatever_fails__in_the_end_all_is_written__and_never_in_a_storm),
+		cmocka_unit_test(start__without_memory__is_none),
+		cmocka_unit_test(requests__without_memory__are_made_when_there_is_some),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 2);
 }

@@ -19,6 +19,7 @@
 #include "base/loop.h"
 #include "origin/origin.h"
 #include "origin/tree_watch.h"
+#include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/scratch.h"
 
 static char base[64], root[80];
@@ -529,6 +530,54 @@ static void watch__of_files_written_in_place__tells_when_they_are_closed(void **
 	loop_free(loop);
 }
 
+static void watch__of_folders_in_folders__goes_sixteen_deep(void **state)
+{
+	char path[PATH_MAX], low[PATH_MAX] = "www", deepest[PATH_MAX];
+	struct tree_watch *w;
+
+	(void)state;
+	for (int i = 1; i <= 17; i++) {
+		snprintf(low + strlen(low), 8, "/d");
+		path_in(path, low);
+		assert_int_equal(mkdir(path, 0700), 0);
+		if (i == 16)
+			snprintf(deepest, sizeof(deepest), "%s/a", low);
+	}
+	snprintf(low + strlen(low), 8, "/a");
+	put(deepest, "1");
+	put(low, "1");
+	loop = loop_new(&sys_real);
+	assert_int_equal(tree_watch_start(loop, root, dir, on_change, NULL, &w), 0);
+	put(low, "2");
+	put(deepest, "2");
+	snprintf(path, sizeof(path), "+%s ", deepest + strlen("www/"));
+	run_until(path);
+	assert_string_equal(told, path);
+	tree_watch_stop(w);
+	loop_free(loop);
+}
+
+static bool start_once(void)
+{
+	struct tree_watch *w = NULL;
+	int r = tree_watch_start(loop, root, dir, on_change, NULL, &w);
+
+	assert_true(r == 0 || r == -ENOMEM);
+	tree_watch_stop(w);
+	return r;
+}
+
+static void watch__without_memory__begins_or_says_so(void **state)
+{
+	unsigned before = scratch_descriptors();
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	assert_true(fault_memory_each(start_once, false) >= 1);
+	loop_free(loop);
+	assert_int_equal(scratch_descriptors(), before);
+}
+
 static void watch__without_descriptors__does_not_begin(void **state)
 {
 	unsigned before = scratch_descriptors();
@@ -584,9 +633,13 @@ int main(void)
 			watch__of_files_written_in_place__tells_when_they_are_closed, set_up,
 			tear_down),
 		cmocka_unit_test_setup_teardown(
+			watch__of_folders_in_folders__goes_sixteen_deep, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
 			watch__without_descriptors__does_not_begin, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__without_memory__begins_or_says_so, set_up, tear_down),
 	};
 
 	alarm(60);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }
