@@ -1430,6 +1430,44 @@ static void answer__that_is_held_back__has_the_whole_time(void **state)
 	site_close(&s);
 }
 
+/* ---- memory ---- */
+
+static struct site *short_of_memory;
+
+static bool start_once(void)
+{
+	static const char *const headers[] = {"X-A: b", NULL};
+	struct http_client_request q = request_of(short_of_memory);
+	struct transfer *t = NULL;
+	struct client c = {.site = short_of_memory};
+	int r;
+
+	q.headers = headers;
+	q.document = "0123456789012345678901234567890123456789012345678901234567890123";
+	q.method = "POST";
+	q.body = "body";
+	q.body_len = 4;
+	q.user = "u";
+	q.password = "p";
+	q.tls.ca = "/nowhere";
+	r = http_client_start(short_of_memory->client, &q, is_done, &c, &t);
+	assert_int_equal(t == NULL, r != 0);
+	if (t)
+		http_client_cancel(t);
+	return r;
+}
+
+static void start__without_memory__is_an_error(void **state)
+{
+	struct site s;
+
+	(void)state;
+	site_open(&s);
+	short_of_memory = &s;
+	assert_true(fault_memory_each(start_once, false) >= 10);
+	site_close(&s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -1467,8 +1505,9 @@ int main(void)
 		cmocka_unit_test(lines__that_never_begin__end_by_silence_too),
 		cmocka_unit_test(lines__that_end_by_silence__leave_nothing_behind),
 		cmocka_unit_test(answer__that_is_held_back__has_the_whole_time),
+		cmocka_unit_test(start__without_memory__is_an_error),
 	};
 
 	alarm(60);
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }
