@@ -124,12 +124,12 @@ static void start__where_it_may_not_write__says_why(void **state)
 	put_settings("", WEB);
 	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path), 1);
 	assert_shows(command.err, "cannot use the directory: see why, or name another one");
-	put("pullet.yaml",
-		"agent: {state_dir: /sys/pullet}\nconfigs: {a: {url: 'http://127.0.0.1:1/w'}}\n");
-	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path), 1);
+	put("pullet.yaml", "agent: {state_dir: /dev/pts/pullet}\nconfigs: {a: {url: "
+			   "'http://127.0.0.1:1/w'}}\n");
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path, "--once"), 1);
 	assert_shows(command.err,
 		"cannot make the directory: make it, or name another one in the configuration "
-		"path=/sys/pullet why=");
+		"path=/dev/pts/pullet why=");
 }
 
 /* ---- the control socket ---- */
