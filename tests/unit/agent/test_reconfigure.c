@@ -76,8 +76,8 @@ static void assert_logged(const char *expected)
 #define KEPT_LINE "files and history of the removed configs are kept state_dir=@/state\n"
 #define INVALID_LINE INVALID " file=@/pullet.yaml "
 
-/* The disk, which takes the state file of web's second version only when the file "slow" is gone.
- */
+/* The disk, which takes the state file of web's second version only when the file "slow" is gone;
+ * and no file at all while "broken" is there. */
 int fsync(int fd)
 {
 	char link[64], path[PATH_MAX] = "";
@@ -89,6 +89,15 @@ int fsync(int fd)
 	while (is_there("waits") && is_there("slow"))
 		poll(NULL, 0, 2);
 	return (int)syscall(SYS_fsync, fd);
+}
+
+int renameat(int from_dir, const char *from, int to_dir, const char *to)
+{
+	if (is_there("broken")) {
+		errno = EIO;
+		return -1;
+	}
+	return (int)syscall(SYS_renameat2, from_dir, from, to_dir, to, 0);
 }
 
 /* ---- configs ---- */
@@ -357,6 +366,29 @@ static void write__under_way__is_finished_first__then_the_last_signal_counts(voi
 	scratch_close(disk);
 }
 
+static void change_after_a_pin(int printed)
+{
+	if (!log_has(printed, "published", 1))
+		return;
+	put("broken", "");
+	ask("POST /v1/configs/web/pin?reason=hold"); /* 0 */
+	remove_file("broken");
+	put_settings("", CONFIG("web", ", timeout: 5s"));
+	hang_up();
+	log_has(printed, APPLIED, 1);
+	ask("GET /v1/configs/web"); /* 1 */
+}
+
+static void pin__that_the_disk_did_not_take__outlives_its_config(void **state)
+{
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put_settings("", CONFIG("web", ""));
+	run_with(change_after_a_pin);
+	assert_shows(talk->answers[0], "done, but not saved: it will be lost on restart");
+	assert_answer(1, 200, "\"reason\":\"hold\"");
+}
+
 /* ---- what is rejected ---- */
 
 static void reject_and_apply(int printed)
@@ -520,6 +552,7 @@ int main(void)
 		CASE(check__under_way__ends_with_its_config),
 		CASE(last_signal_of_many__counts),
 		CASE(write__under_way__is_finished_first__then_the_last_signal_counts),
+		CASE(pin__that_the_disk_did_not_take__outlives_its_config),
 		CASE(configuration__that_cannot_be__changes_nothing),
 		CASE(servers_and_receipts__come_change_and_go),
 		CASE(labels__that_change__ask_each_rollout_again),

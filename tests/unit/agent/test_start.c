@@ -186,6 +186,34 @@ static void directory__that_anybody_can_write_in__is_warned_of(void **state)
 	assert_null(strstr(command.err, "/state\n"));
 }
 
+static void look_at_modes(int printed)
+{
+	static const struct {
+		const char *name;
+		mode_t mode;
+	} table[] = {
+		{"state", 0700}, {"run", 0750}, {"state/lock", 0600}, {"run/control.sock", 0660}};
+	struct stat st;
+
+	if (!log_has(printed, "started version", 1))
+		return;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (stat(place(table[i].name), &st) || (st.st_mode & 07777) != table[i].mode) {
+			print_error("%s is not %o\n", table[i].name, (unsigned)table[i].mode);
+			talk->failed = true;
+		}
+}
+
+static void directories__that_it_makes__are_its_own__and_the_socket_its_groups(void **state)
+{
+	mode_t before = umask(0);
+
+	(void)state;
+	put_settings("", WEB);
+	run_with(look_at_modes);
+	umask(before);
+}
+
 static void operators__whom_nobody_can_be__are_warned_of(void **state)
 {
 	(void)state;
@@ -328,6 +356,7 @@ int main(void)
 		CASE(configuration__of_the_environment__counts_unless_one_is_named),
 		CASE(log__is_as_the_configuration_says_unless_the_command_line_does),
 		CASE(directory__that_anybody_can_write_in__is_warned_of),
+		CASE(directories__that_it_makes__are_its_own__and_the_socket_its_groups),
 		CASE(operators__whom_nobody_can_be__are_warned_of),
 		CASE(once__waits_for_each_config__and_fails_with_any),
 		CASE(dry_run__writes_nothing__not_even_directories),

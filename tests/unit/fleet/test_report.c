@@ -446,6 +446,7 @@ static int played_start(const struct exchange_env *env, const struct exchange_re
 	buffer_init(&p->body, KIND_MAX_BODY);
 	e = played_build(p, why);
 	if (e) {
+		w.refused++;
 		played_free(p);
 		return e;
 	}
@@ -549,8 +550,14 @@ static void world_open(void)
 	world_start("h1");
 }
 
+/* No request failed by the agent's own fault. */
 static void world_close(void)
 {
+	struct report_status s = {.failed = 0};
+
+	if (w.report)
+		report_status(w.report, &s);
+	assert_true(s.failed == 0 || w.refused);
 	report_stop(w.report);
 	assert_null(w.running);
 	while (w.key_count)
