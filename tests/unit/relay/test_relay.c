@@ -124,6 +124,20 @@ static unsigned times(const struct bench *b, const char *topic)
 	return n;
 }
 
+/* The n-th message of that topic, whole: "NUMBERED SEQ 'VERSION' SPREADS MS". */
+static void assert_sent(struct bench *b, const char *topic, unsigned n, const char *expected)
+{
+	const struct sent *s = nth(b, topic, n);
+	char text[512];
+
+	assert_non_null(s);
+	snprintf(text, sizeof(text), "%d %llu '%s' %d %llu", s->m.has_seq,
+		(unsigned long long)s->m.seq, s->m.version, s->m.has_spread,
+		(unsigned long long)s->m.spread_ms);
+	assert_string_equal(text, expected);
+	assert_string_equal(s->m.epoch, relay_epoch(b->r));
+}
+
 static struct push_message message(const char *epoch, uint64_t seq, const char *version)
 {
 	struct push_message m = {.has_seq = seq > 0, .seq = seq};
@@ -526,14 +540,26 @@ static void upstream__message__goes_on_under_an_own_number(void **state)
 	relay_heard(b->r, 1, "up", "db", &(struct push_message){0});
 	m.spread_ms = 700;
 	relay_heard(b->r, 0, "up", "long", &m);
+	relay_changed(b->r, "own", "v2");
 	pass(b, 100);
-	assert_int_equal(nth(b, "web", 0)->m.seq, 1);
-	assert_string_equal(nth(b, "web", 0)->m.version, "v1");
-	assert_string_equal(nth(b, "web", 0)->m.epoch, relay_epoch(b->r));
-	assert_int_equal(nth(b, "web", 0)->m.spread_ms, 300); /* not undercut */
-	assert_int_equal(nth(b, "long", 0)->m.spread_ms, 700);
-	assert_int_equal(nth(b, "db", 0)->m.seq, 1);
-	assert_int_equal(nth(b, "db", 0)->m.spread_ms, 300);
+	assert_sent(b, "web", 0, "1 1 'v1' 1 300"); /* not undercut */
+	assert_sent(b, "long", 0, "1 1 'v1' 1 700");
+	assert_sent(b, "db", 0, "1 1 '' 1 300");
+	assert_sent(b, "own", 0, "1 1 'v2' 1 300");
+	assert_sent(b, PUSH_HEARTBEAT_TOPIC, 0, "0 0 '' 1 300");
+	bench_close(b);
+	b = bench_open(0); /* which names no time by itself */
+	m.spread_ms = 50;
+	relay_heard(b->r, 0, "up", "web", &m);
+	m.has_spread = false;
+	m.spread_ms = 0;
+	relay_heard(b->r, 0, "up", "db", &m);
+	relay_changed(b->r, "own", NULL);
+	pass(b, 100);
+	assert_sent(b, "web", 0, "1 1 'v1' 1 50");
+	assert_sent(b, "db", 0, "1 1 'v1' 0 0");
+	assert_sent(b, "own", 0, "1 1 '' 0 0");
+	assert_sent(b, PUSH_HEARTBEAT_TOPIC, 0, "0 0 '' 0 0");
 	bench_close(b);
 }
 

@@ -2320,6 +2320,11 @@ static void report__is_taken_over_and_has_defaults(void **state)
 	assert_string_equal(s->report.host, "web-1.eu");
 	assert_int_equal(s->report.ttl_ms, 5000);
 	settings_free(s);
+	snprintf(text, sizeof(text), "report: {server: e, prefix: //, ttl: 1h}\n%s", servers);
+	s = good(text);
+	assert_string_equal(s->report.prefix, "//");
+	assert_int_equal(s->report.ttl_ms, 3600000);
+	settings_free(s);
 }
 
 static void report__bad__names_place_and_remedy(void **state)
