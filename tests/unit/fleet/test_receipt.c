@@ -687,6 +687,34 @@ static void receipts__that_fit_nothing__are_named_and_not_counted(void **state)
 	roster_free(r);
 }
 
+static void lease__that_two_of_many_share__is_found_wherever_they_are(void **state)
+{
+	static const char *const hosts[] = {"h1", "h2", "h3", "h4", "h5"};
+	char key[64], value[512], wanted[256];
+
+	(void)state;
+	for (size_t a = 0; a < 5; a++)
+		for (size_t b = a + 1; b < 5; b++) {
+			struct roster *r = roster_new(PREFIX, ROSTER_MAX_BYTES);
+
+			know(r, 5);
+			for (size_t i = 0; i < 5; i++) {
+				snprintf(key, sizeof(key), PREFIX "%s", hosts[i]);
+				snprintf(value, sizeof(value),
+					"{\"v\":1,\"host\":\"%s\",\"labels\":{},\"configs\":{}}",
+					hosts[i]);
+				assert_int_equal(
+					put_leased(r, key, value, i == b ? 20 - a : 20 - i), 0);
+			}
+			snprintf(wanted, sizeof(wanted),
+				"%s: a lease shared by several hosts\n%s: a lease shared by "
+				"several hosts\n",
+				hosts[a], hosts[b]);
+			assert_string_equal(ghosts_of(r).text, wanted);
+			roster_free(r);
+		}
+}
+
 static void value__that_is_huge__is_not_read(void **state)
 {
 	struct roster *r = roster_new(PREFIX, ROSTER_MAX_BYTES);
@@ -968,6 +996,7 @@ int main(void)
 		cmocka_unit_test(roster__that_grows_beyond_its_bound__says_so),
 		cmocka_unit_test(room__of_what_is_gone__is_there_again),
 		cmocka_unit_test(any_roster__is_counted_as_by_hand),
+		cmocka_unit_test(lease__that_two_of_many_share__is_found_wherever_they_are),
 		cmocka_unit_test(memory__that_runs_out__is_said_and_breaks_nothing),
 	};
 

@@ -16,6 +16,10 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <dlfcn.h>
+#include <event2/bufferevent.h>
+#include <sys/syscall.h>
+
 #include "httpd/server.h"
 #include "tests/unit/fixture/quick_loop.h"
 #include "tests/unit/fixture/scratch.h"
@@ -31,6 +35,32 @@ static struct httpd_request *held; /* of the path /hold */
 static unsigned gone, denied;
 static uid_t denied_uid;
 static char large[1u << 20]; /* more than a socket takes unread */
+
+/* The kernel has no descriptors; libevent has no memory for a connection. */
+static bool no_descriptors, no_connection;
+static unsigned accepts;
+
+int accept4(int fd, struct sockaddr *address, socklen_t *len, int flags)
+{
+	accepts++;
+	if (!no_descriptors)
+		return (int)syscall(SYS_accept4, fd, address, len, flags);
+	errno = EMFILE;
+	return -1;
+}
+
+void bufferevent_getcb(struct bufferevent *b, bufferevent_data_cb *read, bufferevent_data_cb *write,
+	bufferevent_event_cb *event, void **arg)
+{
+	void (*real)(struct bufferevent *, bufferevent_data_cb *, bufferevent_data_cb *,
+		bufferevent_event_cb *, void **) =
+		(void (*)(struct bufferevent *, bufferevent_data_cb *, bufferevent_data_cb *,
+			bufferevent_event_cb *, void **))dlsym(RTLD_NEXT, "bufferevent_getcb");
+
+	real(b, read, write, event, arg);
+	if (no_connection)
+		*arg = NULL;
+}
 
 static void hold_gone(void *arg)
 {
@@ -114,8 +144,8 @@ static const char *ask(const char *line)
 static void request__reaches_the_handler_decoded(void **state)
 {
 	(void)state;
-	quick_check_answer(ask("GET /a%20b/c?verbose&a=1%202"), 200, "\r\n\r\nbody\n");
-	assert_string_equal(seen, "GET /a b/c a=1 2 second=a x=-");
+	quick_check_answer(ask("GET /a%20b/c+d?verbose&a=1%202"), 200, "\r\n\r\nbody\n");
+	assert_string_equal(seen, "GET /a b/c+d a=1 2 second=a x=-");
 	assert_non_null(strstr(clients[0].text, "Content-Type: text/plain"));
 	assert_non_null(strstr(clients[0].text, "X-Tcp: no"));
 	quick_check_answer(ask("POST /?a=&&b=2"), 200, "body");
@@ -367,6 +397,28 @@ static void clients__above_the_bound__wait_until_one_goes(void **state)
 	quick_until(quick_has_answer, &clients[0], 0);
 }
 
+static void descriptors__that_are_short__are_not_asked_for_again_at_once(void **state)
+{
+	(void)state;
+	accepts = 0;
+	no_descriptors = true;
+	quick_connect(&clients[0], path);
+	for (int i = 0; i < 10; i++)
+		quick_run();
+	no_descriptors = false;
+	assert_in_range(accepts, 1, 2);
+}
+
+static void connection__without_memory__is_answered_503_and_takes_no_place(void **state)
+{
+	(void)state;
+	httpd_limit(server, 1, HTTPD_QUEUED);
+	no_connection = true;
+	quick_check_answer(ask("GET /x"), 503, "no memory left");
+	no_connection = false;
+	quick_check_answer(ask("GET /x"), 200, "body");
+}
+
 static void client__that_sends_no_request__is_dropped_after_30_s(void **state)
 {
 	uint64_t begin_ms;
@@ -555,6 +607,8 @@ int main(void)
 		CASE(socket__is_restored_unless_another_has_its_place),
 		CASE(socket__that_cannot_be__says_why),
 		CASE(clients__above_the_bound__wait_until_one_goes),
+		CASE(descriptors__that_are_short__are_not_asked_for_again_at_once),
+		CASE(connection__without_memory__is_answered_503_and_takes_no_place),
 		CASE(client__that_sends_no_request__is_dropped_after_30_s),
 		CASE(answers__that_are_not_read__are_bounded),
 		CASE(user__above_its_quarter__gets_503_and_others_do_not),

@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "relay/relay.h"
+#include "tests/unit/fixture/captured.h"
 #include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/model_random.h"
 
@@ -449,6 +450,45 @@ static void slow_subscriber__loses_a_message__and_the_next_heartbeat_has_a_new_e
 	snprintf(epoch, sizeof(epoch), "%s", relay_epoch(b->r));
 	pass(b, 3 * HEARTBEAT);
 	assert_string_equal(relay_epoch(b->r), epoch);
+	bench_close(b);
+}
+
+static unsigned count_lines(const char *text, const char *words)
+{
+	unsigned n = 0;
+
+	for (; (text = strstr(text, words)); text++)
+		n++;
+	return n;
+}
+
+static void losses__are_logged_once_a_minute__with_their_number(void **state)
+{
+	struct bench *b = bench_open(0);
+	struct captured errors;
+	char text[4096];
+
+	(void)state;
+	relay_changed(b->r, "web", "1");
+	pass(b, 100);
+	errors = captured_begin(STDERR_FILENO);
+	for (int i = 0; i < 4; i++) {
+		if (i == 3)
+			pass(b, 60000);
+		b->full = true;
+		relay_changed(b->r, "web", "2");
+		pass(b, RELAY_PATIENCE_MS + 20);
+		b->full = false;
+		pass(b, HEARTBEAT);
+	}
+	captured_read(&errors, text, sizeof(text));
+	captured_end(&errors);
+	assert_int_equal(count_lines(text, "subscriber too slow: it loses messages"), 2);
+	assert_int_equal(count_lines(text, "it loses messages, and pulls later repeated=2\n"), 1);
+	assert_int_equal(count_lines(text, "new epoch: all agents pull cause=\"a subscriber lost "
+					   "messages\" epoch="),
+		2);
+	assert_int_equal(count_lines(text, " repeated=2\n"), 2);
 	bench_close(b);
 }
 
@@ -1023,6 +1063,7 @@ int main(void)
 			full_queue__is_waited_for__and_what_comes_meanwhile_is_one_message),
 		cmocka_unit_test(
 			slow_subscriber__loses_a_message__and_the_next_heartbeat_has_a_new_epoch),
+		cmocka_unit_test(losses__are_logged_once_a_minute__with_their_number),
 		cmocka_unit_test(
 			slow_subscriber__without_heartbeats__does_not_hold_up_changes_for_ever),
 		cmocka_unit_test(
