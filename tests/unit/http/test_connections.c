@@ -376,6 +376,7 @@ static void places__of_a_crowd__are_given_up_for_a_while(void **state)
 	lend(&t, 1);
 	assert_true(connections_has_place(&t.use));
 	end(&t);
+	use(300);                         /* at the place that was at work */
 	for (unsigned n = 0; n < 63; n++) /* it counts from the beginning */
 		use(100 + n);
 	lend(&t, 1);
