@@ -443,7 +443,7 @@ static void end_while_the_command_runs(int printed)
 	read_printed(printed, "it runs\n");
 }
 
-/* With its children. */
+/* With its children; one that is not yet another program than its shell would not notice. */
 static void watch__that_is_ended__ends_the_command_that_runs(void **state)
 {
 	char script[SCRATCH_PATH + 128];
@@ -451,7 +451,8 @@ static void watch__that_is_ended__ends_the_command_that_runs(void **state)
 	(void)state;
 	played.log->body[0] = '\0';
 	snprintf(script, sizeof(script),
-		"trap 'wait; echo ended > %s/said; exit 3' TERM; sleep 100 & echo it runs; wait",
+		"trap 'wait; echo ended > %s/said; exit 3' TERM; "
+		"/bin/sh -c \"echo it runs; exec sleep 100\" & wait",
 		played.dir);
 	command.peer = end_while_the_command_runs;
 	RUN(run_watch_apart, "pullet watch", "web", "--now", "--", "/bin/sh", "-c", script);
