@@ -249,17 +249,16 @@ static void drop_offer(struct pull *pull)
 
 void pull_offer(struct pull *pull, const struct http_client_response *answer)
 {
-	struct http_client_response *copy = malloc(sizeof(*copy));
+	bool takes = pull->count == 1 && answer->body.len <= READING_LARGE && !answer->coded.len;
 
 	drop_offer(pull);
-	if (!copy)
+	pull->offer = takes ? malloc(sizeof(*pull->offer)) : NULL;
+	if (!pull->offer)
 		return;
-	*copy = *answer;
-	buffer_init(&copy->coded, 0);
-	buffer_init(&copy->body, answer->body.len + 1);
-	pull->offer = copy;
+	*pull->offer = *answer;
+	buffer_init(&pull->offer->body, READING_LARGE + 1);
 	pull->offer_until_ms = pull->env->exchange.sys->now_ms() + PULL_OFFER_MS;
-	if (pull->count != 1 || buffer_append(&copy->body, answer->body.data, answer->body.len))
+	if (buffer_append(&pull->offer->body, answer->body.data, answer->body.len))
 		drop_offer(pull);
 }
 

@@ -81,7 +81,8 @@ bool pull_give_up(struct pull *pull);
 bool pull_reading(const struct pull *pull);
 /* A watch brought this answer to the request for the only document, which is copied: a run that
  * begins within PULL_OFFER_MS, and is not forced, takes it instead of asking, if it holds the
- * document. */
+ * document. Not a large one, which is not to be read here, nor one of which only the sent form fits
+ * its digests. */
 #define PULL_OFFER_MS 1000u
 void pull_offer(struct pull *pull, const struct http_client_response *answer);
 /* The version of part i that its server showed last, "" = there was none; NULL = nothing yet, or

@@ -1156,7 +1156,7 @@ static void offer(struct run *r, long status, const char *etag, const char *text
 	struct http_client_response answer = {.status = status, .framed = true};
 
 	snprintf(answer.etag, sizeof(answer.etag), "%s", etag);
-	buffer_init(&answer.body, 1000);
+	buffer_init(&answer.body, 2 * READING_LARGE);
 	assert_int_equal(buffer_append(&answer.body, text, strlen(text)), 0);
 	pull_offer(r->g, &answer);
 	buffer_fini(&answer.body);
@@ -1218,6 +1218,7 @@ static void assert_asks(struct site *s, struct run *r)
 
 static void offer__that_is_old_or_bad_or_not_enough__is_asked_for(void **state)
 {
+	static char large[READING_LARGE + 2];
 	struct site s;
 	struct run r;
 
@@ -1231,6 +1232,15 @@ static void offer__that_is_old_or_bad_or_not_enough__is_asked_for(void **state)
 	offer(&r, 404, "", "no\n");
 	assert_asks(&s, &r);
 	offer(&r, 401, "", "no\n");
+	assert_asks(&s, &r);
+	snprintf(large, sizeof(large), "a: %0*d\n", READING_LARGE - 4, 7);
+	assert_int_equal(strlen(large), READING_LARGE);
+	offer(&r, 200, "\"7\"", large);
+	assert_pulls(&r, PULL_NEW, "");
+	assert_part(&r, 0, PULL_PULLED, "yaml", large);
+	assert_int_equal(loop_run(s.loop), 0); /* it was stopped before it ran */
+	snprintf(large, sizeof(large), "a: %0*d\n", READING_LARGE - 3, 7);
+	offer(&r, 200, "\"7\"", large);
 	assert_asks(&s, &r);
 	offer(&r, 200, "\"7\"", "a: 7\n");
 	r.forced = true; /* who forces a pull wants what the server has */
