@@ -1,9 +1,8 @@
 /*
  * Watches. Surprising: the first answer of a watch counts as a change, since changes before it were
- * not seen. Where the server
- * compares versions, a request sent before the pull has ended would be answered at once; the next
- * request clears `reported`. The end of a watch that was held for a while (a restart, a proxy's
- * time limit) does not count against the address.
+ * not seen. Where the server compares versions, a request sent before the pull has ended would be
+ * answered at once; the next request clears `reported`. The end of a watch that was held for a
+ * while (a restart, a proxy's time limit) does not count against the address.
  */
 #include "pull/watch.h"
 

@@ -307,20 +307,26 @@ static void signals__pull_each_config__and_end_the_agent(void **state)
 	assert_answer(1, 200, "\"ok\":true");
 }
 
-static void change_watched(int printed)
+/* As put_settings(), and the server is watched. */
+static void put_watched(const char *configs)
 {
 	char text[2048];
 
+	snprintf(text, sizeof(text),
+		"agent: {state_dir: %s/state, runtime_dir: %s/run}\nservers:\n"
+		"  d: {kind: file, urls: ['file://%s'], watch: true}\nconfigs:\n%s",
+		played.dir, played.dir, played.dir, configs);
+	put("pullet.yaml", text);
+}
+
+static void change_watched(int printed)
+{
 	if (!log_has(printed, "published", 1))
 		return;
 	put("web.yaml", "port: 2\n");
 	if (!log_has(printed, "published config=web generation=2", 1))
 		return;
-	snprintf(text, sizeof(text),
-		"agent: {state_dir: %s/state, runtime_dir: %s/run}\nservers:\n"
-		"  d: {kind: file, urls: ['file://%s'], watch: true}\nconfigs:\n" WEB DB,
-		played.dir, played.dir, played.dir);
-	put("pullet.yaml", text);
+	put_watched(WEB DB);
 	kill(agent_pid, SIGHUP);
 	if (!log_has(printed, "published config=db", 1))
 		return;
@@ -331,16 +337,10 @@ static void change_watched(int printed)
 /* Each pulls but once an hour. */
 static void server__that_is_watched__tells_at_once(void **state)
 {
-	char text[2048];
-
 	(void)state;
 	put("web.yaml", "port: 1\n");
 	put("db.yaml", "port: 1\n");
-	snprintf(text, sizeof(text),
-		"agent: {state_dir: %s/state, runtime_dir: %s/run}\nservers:\n"
-		"  d: {kind: file, urls: ['file://%s'], watch: true}\nconfigs:\n" WEB,
-		played.dir, played.dir, played.dir);
-	put("pullet.yaml", text);
+	put_watched(WEB);
 	run_with(change_watched);
 }
 

@@ -1,6 +1,7 @@
 /* The log: nothing that a value holds can forge a line, the JSON is always valid, the same cause is
  * told once a minute. */
 #include <fcntl.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -144,6 +145,7 @@ static void text__on_a_terminal__has_no_priority(void **state)
 		fault_memory.nth = 0;
 		dup2(kept, STDERR_FILENO);
 		close(kept);
+		assert_int_equal(poll(&(struct pollfd){terminal, POLLIN, 0}, 1, 10000), 1);
 		n = read(terminal, text, sizeof(text) - 1);
 		assert_true(n > 0);
 		text[n] = '\0';
