@@ -124,10 +124,12 @@ static int save_as_newest(struct config *c, struct version *v, char why[FILE_WHY
 	if (r == 0)
 		r = store_save(
 			c->current.store, &read, body.data, body.len, c->settings->strict, why);
-	if (r)
+	if (r) {
 		ledger->generation = followed;
-	else
+		decisions_save(c);
+	} else {
 		v->generation = read.generation;
+	}
 	version_fini(&read);
 	buffer_fini(&body);
 	return r;

@@ -174,6 +174,8 @@ static void start__pinned_at_an_older_version__shows_that_one(void **state)
 static void start__pinned_at_an_older_version__with_a_disk_that_fails__keeps_its_number(
 	void **state)
 {
+	char path[SCRATCH_PATH + 64], text[4096] = "";
+
 	(void)state;
 	server_has("n: 1\n");
 	agent_starts("");
@@ -188,6 +190,9 @@ static void start__pinned_at_an_older_version__with_a_disk_that_fails__keeps_its
 	assert_generation(1);
 	assert_shows("n: 1\n");
 	assert_int_equal(core.config->decisions.ledger->generation, 2);
+	core_path(path, "state/web");
+	assert_true(scratch_read(path, "ledger.json", text, sizeof(text) - 1, NULL));
+	assert_non_null(strstr(text, "\"generation\":\"2\""));
 }
 
 /* The pin names the bytes that the rollback would bring. */
