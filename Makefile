@@ -87,7 +87,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/stdatomic.h 2>/dev/null | sort)
 
 .PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values \
-        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd check-fleet sim sim-bugs sim-fleet check-sim-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-languages torture soak soak-seeded fuzz install uninstall dist clean
+        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd check-fleet sim sim-bugs sim-fleet check-sim-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-compare bench-languages torture soak soak-seeded fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -390,7 +390,11 @@ bench-languages: ## measure: each binding beside its language's map, environment
 	@PULLET_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/bench/languages.py
 
 bench: deps all $(BENCH) $(BUILD)/bench/etcd_probe ## measure: engine beside its peers, push and etcd to visible beside the bare hops
-	@for b in $(BENCH) '$(PYTHON) tests/bench/etcd.py' '$(PYTHON) tests/bench/growth.py'; do PULLET_BUILD=$(BUILD) $$b || exit 1; done
+	@PULLET_BUILD=$(BUILD) $(PYTHON) tests/bench/run.py measure $(BENCH_ONLY)
+
+bench-compare: deps all $(BENCH) $(BUILD)/bench/etcd_probe ## measure REV and this tree in turn (ROUNDS=5, BENCH_ONLY="latency etcd"): what differs
+	@$(if $(REV),,echo 'make bench-compare REV=...: which version to compare with' >&2; exit 64)
+	@PULLET_BUILD=$(BUILD) $(if $(ROUNDS),ROUNDS=$(ROUNDS)) $(PYTHON) tests/bench/run.py compare $(REV) $(BENCH_ONLY)
 
 fleet-etcd: deps all ## measure: 300 real agents, three members of etcd, one relay: a put until all have it, requests, memory
 	@PULLET_BUILD=$(BUILD) $(PYTHON) tests/bench/fleet_etcd.py

@@ -72,10 +72,24 @@ static inline void bench_row(const char *name, const double *figures, size_t n)
 	fflush(stdout);
 }
 
-/* One line for a target: at most `limit`. */
+/* One line for a target: at most `limit`. run.py reads these lines. */
 static inline void bench_target(const char *what, double figure, double limit, const char *unit)
 {
 	printf("%s  %s: %.1f %s (target: at most %.1f)\n", figure <= limit ? "PASS" : "MISS", what,
+		figure, unit, limit);
+}
+
+/* The same of a ratio to something that was measured in the same run. */
+static inline void bench_ratio(const char *what, double ratio, double limit)
+{
+	printf("%s  %s: %.2f x (target: at most %.2f)\n", ratio <= limit ? "PASS" : "MISS", what,
+		ratio, limit);
+}
+
+/* The same of what should be high. */
+static inline void bench_least(const char *what, double figure, double limit, const char *unit)
+{
+	printf("%s  %s: %.2f %s (target: at least %.2f)\n", figure >= limit ? "PASS" : "MISS", what,
 		figure, unit, limit);
 }
 

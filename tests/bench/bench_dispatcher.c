@@ -150,6 +150,7 @@ int main(void)
 {
 	static const double targets[] = {5, 5, 3};
 	double least[COUNT(counts)], ignored[COUNT(counts)];
+	char what[64];
 
 	for (unsigned order = 0; order < ORDERS; order++) {
 		ids_in_order[order] = malloc(MILLION * sizeof(uint32_t));
@@ -160,9 +161,11 @@ int main(void)
 	table("Eureka's room: 10000", EUREKAS_BOUND, false, ignored);
 	printf("\n");
 	print_memory();
-	for (size_t i = 0; i < COUNT(counts); i++)
-		printf("%s  %u ids, the slowest way: %.1f M tasks/s (target: at least %.1f)\n",
-			least[i] >= targets[i] ? "PASS" : "MISS", counts[i], least[i], targets[i]);
+	for (size_t i = 0; i < COUNT(counts); i++) {
+		snprintf(what, sizeof(what), "%u ids, the slowest way, millions of tasks",
+			counts[i]);
+		bench_least(what, least[i], targets[i], "1/s");
+	}
 	for (unsigned order = 0; order < ORDERS; order++)
 		free(ids_in_order[order]);
 	return 0;

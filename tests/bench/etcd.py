@@ -16,15 +16,16 @@ import statistics
 import subprocess
 import sys
 
-from place import Place  # finds the two that follow
+from place import Place, target  # finds the two that follow
 
 import etcd
 import harness
 
 PROBE = os.path.join(harness.BUILD, 'bench', 'etcd_probe')
-KEYS = {name: f'/bench/{name}/web.yaml' for name in ('watch', 'relay', 'copy', 'bare')}
+KEYS = {name: f'/bench/{name}/web.yaml' for name in ('watch', 'relay', 'copy', 'bare', 'etcdctl')}
 HOPS = ('range POST', '(parse: JSON, base64, YAML)', '(write + rename)', 'write + rename, reader awake', 'ZeroMQ one way')  # as the probe prints them
-RANGE, _, _, AWAKE, MESSAGE = HOPS
+RANGE, _, REPLACE, AWAKE, MESSAGE = HOPS
+ETCDCTL = 'etcdctl watch'
 # the way, and the hops that it cannot do without
 WAYS = {
     "agent's watch, file": ('watch event', RANGE, AWAKE),
@@ -56,15 +57,22 @@ class Bench:
                                 read='stdout')
         place.callback(relay.close)
         endpoint = relay.log.wait('^publishing on ').split()[-1]
-        self.watching, self.relayed, self.copied, self.bare = (place.below(name) for name in KEYS)
+        self.watching, self.relayed, self.copied, self.bare = (place.below(name) for name in ('watch', 'relay', 'copy', 'bare'))
         agent(self.watching, self.cluster, KEYS['watch'], ', watch: true')
         agent(self.relayed, self.cluster, KEYS['relay'], push=f'push: [{{endpoint: "{endpoint}"}}]')
         copy = harness.Program([PROBE, 'copy', self.cluster.url, '/bench/copy/', self.copied.path('web.yaml')], read='stdout')
         place.callback(copy.close)
         copy.log.wait('^watching')
 
+        # a client of gRPC, Debian's; its first line is of the key's first revision: the watch is there
+        self.etcdctl = subprocess.Popen(['etcdctl', f'--endpoints={self.cluster.url}', 'watch', '--rev=1', KEYS['etcdctl']], stdout=subprocess.PIPE)
+        place.callback(self.etcdctl.stdout.close)
+        place.callback(self.etcdctl.wait)
+        place.callback(self.etcdctl.kill)
+        self.etcdctl.stdout.readline()
+
     def probe(self, *args):
-        done = subprocess.run([PROBE, *map(str, args)], stdout=subprocess.PIPE, text=True, check=True)
+        done = subprocess.run([PROBE, *map(str, args)], stdin=self.etcdctl.stdout, stdout=subprocess.PIPE, text=True, check=True)
         return [[int(number) / 1000 for number in line.split()] for line in done.stdout.splitlines()]
 
     def put(self, key, reader):
@@ -81,6 +89,7 @@ class Bench:
             'relay + push, snapshot': ('relay', 'snapshot:' + self.relayed.path('run/web.snap')),
             "confd's way (imitation), file": ('copy', 'file:' + self.copied.path('web.yaml')),
             'watch event': ('bare', 'watch:' + KEYS['bare']),
+            ETCDCTL: ('etcdctl', 'lines:etcdctl'),
         }
         rows = {'put': []}
         for name, (key, reader) in series.items():
@@ -105,7 +114,8 @@ def show(rounds):
 
     print(f'{"the bare hops":<34} {"p50":>8} {"p99":>8}   us')
     for name, told in (('put', 'put: request to answer'), ('watch event', 'put answered to event read'),
-                       ('watch event (request)', 'put requested to event read'), *((h, h) for h in HOPS)):
+                       ('watch event (request)', 'put requested to event read'), (ETCDCTL, 'put answered to line of etcdctl'),
+                       (ETCDCTL + ' (request)', 'put requested to line of etcdctl'), *((h, h) for h in HOPS)):
         print(f'{told:<34} {middle[name]:8.0f} {late[name]:8.0f}')
     print(f'\n{"":<34} {"from the answer":>26} {"from the request":>26}')
     print(f'{"a put to the value at a reader":<34}' + 2 * f' {"p50":>8} {"p99":>8} {"x hops":>8}' + '   us')
@@ -115,7 +125,13 @@ def show(rounds):
             least = middle[hops[0] + of] + sum(middle[h] for h in hops[1:])
             print(f' {middle[name + of]:8.0f} {late[name + of]:8.0f} {middle[name + of] / least:8.2f}', end='')
         print()
+    # from the request: an event may come before the answer to the put
+    file, told = middle["agent's watch, file (request)"], middle[ETCDCTL + ' (request)']
     print("x hops: its p50 : the sum of its hops' p50: event, range, write + rename to reader awake; of a relay ZeroMQ one way too")
+    target('etcd put to the file: to etcdctl watch, write + rename', file / (told + middle[REPLACE]), 1.3)
+    event, *hops = WAYS['relay + push, file']
+    target('etcd put to the file by relay and push: its hops',
+           middle['relay + push, file (request)'] / (middle[event + ' (request)'] + sum(middle[h] for h in hops)), 1.5)
 
 
 def main():

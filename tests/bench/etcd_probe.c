@@ -9,8 +9,8 @@
  *        etcd_probe copy URL PREFIX FILE                  as confd does it, until it is ended
  *
  * A READER sleeps until there is something: snapshot:PATH (libpullet, on the futex), file:PATH
- * (inotify), watch:KEY (a line of etcd's own watch). It has seen a change when it has read its
- * number in the document.
+ * (inotify), watch:KEY (a line of etcd's own watch), lines:NAME (of NAME, on standard input). It
+ * has seen a change when it has read its number in the document.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -292,6 +292,17 @@ static void read_watch(struct reader *r)
 	die("the watch ended");
 }
 
+static void read_lines(struct reader *r)
+{
+	char *line = NULL;
+	size_t size = 0;
+
+	sem_post(&r->ready);
+	while (getline(&line, &size, stdin) >= 0)
+		saw(r, change_in(line));
+	die(r->what);
+}
+
 static void *run_reader(void *arg)
 {
 	struct reader *r = arg;
@@ -318,7 +329,8 @@ static bool reader_parse(struct reader *r, const char *text, const char *url)
 	static const struct {
 		const char *name;
 		void (*run)(struct reader *r);
-	} kinds[] = {{"snapshot:", read_snapshot}, {"file:", read_file}, {"watch:", read_watch}};
+	} kinds[] = {{"snapshot:", read_snapshot}, {"file:", read_file}, {"watch:", read_watch},
+		{"lines:", read_lines}};
 
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
 		size_t len = strlen(kinds[i].name);

@@ -29,3 +29,8 @@ class Place(contextlib.ExitStack):
         """A place in a directory of this one."""
         os.makedirs(self.path(name))
         return self.enter_context(Place(self.path(name)))
+
+
+def target(what, figure, limit, unit='x'):
+    """One line for a target: at most `limit`. run.py reads these lines."""
+    print(f'{"PASS" if figure <= limit else "MISS"}  {what}: {figure:.2f} {unit} (target: at most {limit:.2f})', flush=True)
