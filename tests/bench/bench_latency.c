@@ -6,7 +6,8 @@
  * new content is there. The agent is the real pulletd with its file in memory (/dev/shm). The bare
  * hops are measured under the same condition, one thread spinning on the other core: ZeroMQ one
  * way, an HTTP GET with keep-alive from the same origin, parsing the document, and replacing a file
- * in memory. Rounds alternate; medians over the rounds are printed.
+ * in memory. Rounds alternate; medians over the rounds are printed. Beside them: from a file that
+ * is replaced below `pullet serve` to the agent's reader.
  *
  * Changes come a few milliseconds apart, so that processor and caches are as warm as for the bare
  * hops; push_min_interval, which would keep them 100 ms apart, is off for that.
@@ -46,9 +47,10 @@
 #define DOCUMENT 1024
 #define MAX_ROUNDS 9
 #define GIVE_UP_NS 5000000000u
+#define WARM_UP 50
 
 static char base[64], disk[64]; /* scratch directories in memory and on a disk */
-static pid_t agent_pid;
+static pid_t agent_pid, serve_pid;
 
 static void die(const char *what)
 {
@@ -56,15 +58,21 @@ static void die(const char *what)
 	exit(1);
 }
 
+static void stop(pid_t *pid)
+{
+	kill(*pid, SIGTERM);
+	waitpid(*pid, NULL, 0);
+	*pid = 0;
+}
+
 static void clean_up(void)
 {
 	char command[2][80];
 
-	if (agent_pid > 0) {
-		kill(agent_pid, SIGTERM);
-		waitpid(agent_pid, NULL, 0);
-		agent_pid = 0;
-	}
+	if (agent_pid > 0)
+		stop(&agent_pid);
+	if (serve_pid > 0)
+		stop(&serve_pid);
 	snprintf(command[0], sizeof(command[0]), "%s", base);
 	snprintf(command[1], sizeof(command[1]), "%s", disk);
 	for (int i = 0; i < 2; i++) {
@@ -243,13 +251,20 @@ static void wait_subscribed(const char *topic)
 	}
 }
 
-static void start_agent(int port, const char *state_base)
+static const char *program(const char *name, char path[512])
 {
-	char path[160], program[512];
 	const char *build = getenv("PULLET_BUILD");
+
+	snprintf(path, 512, "%s/%s", build ? build : "build", name);
+	return path;
+}
+
+static void start_agent(const char *from, const char *channel, const char *state_base)
+{
+	char path[160], pulletd[512];
 	FILE *f;
 
-	snprintf(program, sizeof(program), "%s/pulletd", build ? build : "build");
+	program("pulletd", pulletd);
 	snprintf(path, sizeof(path), "%s/pullet.yaml", base);
 	f = fopen(path, "we");
 	if (!f)
@@ -257,25 +272,50 @@ static void start_agent(int port, const char *state_base)
 	fprintf(f,
 		"agent: {state_dir: %s/state, runtime_dir: %s/run, log: {level: warn}}\npush: "
 		"[{endpoint: \"%s\"}]\n"
-		"configs: {web: {url: \"http://127.0.0.1:%d/web.yaml\", file: %s/web.yaml, "
+		"configs: {web: {url: \"%s/web.yaml\", file: %s/web.yaml, "
 		"interval: 1h, push_min_interval: 0s}}\n",
-		state_base, base, endpoint, port, base);
+		state_base, base, channel, from, base);
 	fclose(f);
 	agent_pid = fork();
 	if (agent_pid == 0) {
 		stand_on(1);
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		execl(program, "pulletd", "-c", path, (char *)NULL);
+		execl(pulletd, "pulletd", "-c", path, (char *)NULL);
 		_exit(127);
 	}
-	wait_subscribed("web");
 }
 
-static void stop_agent(void)
+/* `pullet serve` of a directory in memory, and where it says that it is. */
+static void start_serve(char from[64], char channel[64])
 {
-	kill(agent_pid, SIGTERM);
-	waitpid(agent_pid, NULL, 0);
-	agent_pid = 0;
+	char path[96], pullet[512], lines[512];
+	size_t have = 0;
+	int out[2];
+
+	program("pullet", pullet);
+	snprintf(path, sizeof(path), "%s/origin", base);
+	if (mkdir(path, 0755) || pipe2(out, O_CLOEXEC))
+		die(path);
+	serve_pid = fork();
+	if (serve_pid == 0) {
+		stand_on(1);
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		dup2(out[1], 1);
+		dup2(open("/dev/null", O_WRONLY | O_CLOEXEC), 2);
+		execl(pullet, "pullet", "serve", path, "--http", "127.0.0.1:0", "--push",
+			"tcp://127.0.0.1:0", (char *)NULL);
+		_exit(127);
+	}
+	close(out[1]);
+	do {
+		ssize_t n = read(out[0], lines + have, sizeof(lines) - 1 - have);
+
+		if (n <= 0)
+			die("pullet serve");
+		have += (size_t)n;
+		lines[have] = '\0';
+	} while (sscanf(lines, "serving %*s on %63s publishing on %63s", from, channel) != 2);
+	close(out[0]);
 }
 
 static bool visible(const char *path, unsigned change)
@@ -309,34 +349,71 @@ static void send_update(unsigned change)
 static unsigned change_number, lost;
 static struct samples phases[3]; /* sent to asked, asked to answered, answered to visible */
 
-static void push_to_visible(struct samples *s, size_t n)
+/* Spins until the file shows this change; the time, 0: it did not come. */
+static uint64_t wait_visible(unsigned change)
 {
+	uint64_t begin = bench_now_ns(), end;
 	char path[96];
-	unsigned pace = 1;
 
 	snprintf(path, sizeof(path), "%s/web.yaml", base);
-	for (size_t i = 0; i < n + 50; i++) { /* 50 to warm up */
-		uint64_t begin, end;
+	do
+		end = bench_now_ns();
+	while (!visible(path, change) && end - begin < GIVE_UP_NS);
+	return end - begin < GIVE_UP_NS ? end : 0;
+}
+
+static void push_to_visible(struct samples *s, size_t n)
+{
+	unsigned pace = 1;
+
+	for (size_t i = 0; i < n + WARM_UP; i++) {
+		uint64_t asked, answered, begin, end;
 
 		pause_a_little(&pace);
 		atomic_store(&current, ++change_number);
 		begin = bench_now_ns();
 		send_update(change_number);
-		do
-			end = bench_now_ns();
-		while (!visible(path, change_number) && end - begin < GIVE_UP_NS);
-		if (end - begin >= GIVE_UP_NS)
+		end = wait_visible(change_number);
+		asked = atomic_load(&asked_ns);
+		answered = atomic_load(&answered_ns);
+		if (end == 0)
 			lost++;
-		else if (i >= 50) {
-			uint64_t asked = atomic_load(&asked_ns),
-				 answered = atomic_load(&answered_ns);
-
+		else if (i >= WARM_UP) {
 			s->ns[s->n++] = end - begin;
 			phases[0].ns[phases[0].n++] = asked - begin;
 			phases[1].ns[phases[1].n++] = answered - asked;
 			phases[2].ns[phases[2].n++] = end > answered ? end - answered : 0;
 		}
 	}
+}
+
+/* From a file replaced below `pullet serve` to the value at the agent's reader. */
+static void origin_to_visible(struct samples *s, size_t n)
+{
+	const struct file_options options = {.mode = 0644, .uid = (uid_t)-1, .gid = (gid_t)-1};
+	char path[96], text[DOCUMENT + 64], why[FILE_WHY];
+	unsigned pace = 1;
+	int dir;
+
+	snprintf(path, sizeof(path), "%s/origin", base);
+	dir = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	for (size_t i = 0; i < n + WARM_UP; i++) {
+		size_t len = document(++change_number, text);
+		uint64_t begin, end;
+
+		pause_a_little(&pace);
+		if (file_replace(&sys_real, dir, "web.yaml", text, len, &options, why))
+			die(why);
+		begin = bench_now_ns();
+		end = wait_visible(change_number);
+		if (i < WARM_UP)
+			continue; /* its first message may come before the subscription */
+		if (end)
+			s->ns[s->n++] = end - begin;
+		else
+			lost++;
+	}
+	close(dir);
 }
 
 /* A hop that another thread ends: it stores the time, this thread spins. */
@@ -449,7 +526,7 @@ static void by_helper(struct samples *s, size_t n, void (*work)(void), bool wake
 }
 
 static CURL *easy;
-static char url[64];
+static char origin[64], url[80];
 
 static size_t swallow(char *data, size_t size, size_t n, void *arg)
 {
@@ -550,10 +627,10 @@ int main(int argc, char **argv)
 	size_t n = argc > 1 ? strtoul(argv[1], NULL, 10) : 600;
 	unsigned rounds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 3;
 	static struct figure figures[ROWS];
+	char from[64], channel[64];
 	struct samples s = {.ns = calloc(n + 64, sizeof(uint64_t))};
 	const char *tmp = getenv("TMPDIR");
-	double ratio;
-	int port;
+	double ratio, of_serve;
 
 	for (int i = 0; i < 3; i++)
 		phases[i].ns = calloc((n + 64) * (MAX_ROUNDS + 1), sizeof(uint64_t));
@@ -569,12 +646,13 @@ int main(int argc, char **argv)
 		die("scratch directory");
 	curl_global_init(CURL_GLOBAL_DEFAULT);
 	stand_on(1);
-	port = start_origin();
-	snprintf(url, sizeof(url), "http://127.0.0.1:%d/web.yaml", port);
+	snprintf(origin, sizeof(origin), "http://127.0.0.1:%d", start_origin());
+	snprintf(url, sizeof(url), "%s/web.yaml", origin);
 	start_publisher();
 	stand_on(0);
 
-	start_agent(port, base);
+	start_agent(origin, endpoint, base);
+	wait_subscribed("web");
 	for (unsigned round = 0; round < rounds; round++) {
 		for (unsigned r = 0; r < ROWS; r++) {
 			s.n = 0;
@@ -591,16 +669,29 @@ int main(int argc, char **argv)
 	printf("of it, p50: message to request %.1f, request to answer %.1f, answer to visible "
 	       "%.1f\n",
 		quantile(&phases[0], 0.5), quantile(&phases[1], 0.5), quantile(&phases[2], 0.5));
-	stop_agent();
+	stop(&agent_pid);
 
-	start_agent(port, disk);
+	start_serve(from, channel);
+	start_agent(from, channel, base);
+	s.n = 0;
+	origin_to_visible(&s, n);
+	of_serve = quantile(&s, 0.5);
+	printf("%-24s %9.1f %9.1f %9.1f   a file replaced below pullet serve\n",
+		"origin to visible", of_serve, quantile(&s, 0.99), quantile(&s, 1));
+	stop(&agent_pid);
+	stop(&serve_pid);
+
+	start_agent(origin, endpoint, disk);
+	wait_subscribed("web");
 	s.n = 0;
 	push_to_visible(&s, n);
 	printf("%-24s %9.1f %9.1f %9.1f   state directory on a disk\n", "push to visible",
 		quantile(&s, 0.5), quantile(&s, 0.99), quantile(&s, 1));
-	stop_agent();
+	stop(&agent_pid);
 	printf("changes never seen: %u\n", lost);
 	bench_ratio("push to visible: the bare hops", ratio, 1.15);
+	bench_ratio("pullet serve, file to visible: push to visible",
+		of_serve / figures[0].p50[rounds / 2], 2);
 	bench_ratio("push to visible, p99: p50",
 		figures[0].p99[rounds / 2] / figures[0].p50[rounds / 2], 2);
 	return lost ? 1 : 0;
