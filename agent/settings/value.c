@@ -50,20 +50,41 @@ static const struct unit sizes[UNITS] = {
 	{"TiB", UINT64_C(1) << 40},
 };
 
-static int parse_units(
-	const char *text, const struct unit units[UNITS], size_t max_digits, uint64_t *ret)
+/* Reads a number and one of the first `count` units at *text, and moves it behind them: which unit,
+ * or `count`: it is none of them. Adds to *sum. */
+static size_t parse_part(
+	const char **text, const struct unit *units, size_t count, size_t max_digits, uint64_t *sum)
 {
-	size_t digits = strspn(text, DIGITS);
+	size_t digits = strspn(*text, DIGITS), letters = strspn(*text + digits, LETTERS), i;
+	const char *name = *text + digits;
 
 	if (digits == 0 || digits > max_digits)
-		return -EINVAL;
-	for (size_t i = 0; i < UNITS; i++) {
-		if (strcmp(text + digits, units[i].name))
-			continue;
-		*ret = strtoull(text, NULL, 10) * units[i].factor;
-		return 0;
+		return count;
+	for (i = 0; i < count; i++)
+		if (strlen(units[i].name) == letters && !strncmp(name, units[i].name, letters))
+			break;
+	if (i < count) {
+		*sum += strtoull(*text, NULL, 10) * units[i].factor;
+		*text = name + letters;
 	}
-	return -EINVAL;
+	return i;
+}
+
+/* At most `max_parts`, the greatest unit first, each once. */
+static int parse_units(const char *text, const struct unit units[UNITS], size_t max_parts,
+	size_t max_digits, uint64_t *ret)
+{
+	size_t below = UNITS, unit;
+	uint64_t sum = 0;
+
+	do {
+		unit = parse_part(&text, units, below, max_digits, &sum);
+		if (unit == below || max_parts-- == 0)
+			return -EINVAL;
+		below = unit;
+	} while (*text);
+	*ret = sum;
+	return 0;
 }
 
 static const char *units_text(uint64_t n, const struct unit units[UNITS], char text[24])
@@ -78,12 +99,12 @@ static const char *units_text(uint64_t n, const struct unit units[UNITS], char t
 
 int settings_parse_duration(const char *text, uint64_t *ret_ms)
 {
-	return parse_units(text, durations, 11, ret_ms); /* 11 digits of days fit 64 bits */
+	return parse_units(text, durations, UNITS, 11, ret_ms); /* 11 digits of each fit 64 bits */
 }
 
 int settings_parse_size(const char *text, uint64_t *ret_bytes)
 {
-	return parse_units(text, sizes, 7, ret_bytes); /* 7 digits of TiB fit 64 bits */
+	return parse_units(text, sizes, 1, 7, ret_bytes); /* 7 digits of TiB fit 64 bits */
 }
 
 const char *settings_duration_text(uint64_t ms, char text[24])

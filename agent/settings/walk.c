@@ -108,7 +108,7 @@ void walk_set_duration(struct loader *l, const struct node *n, const struct key 
 	else if (settings_parse_duration(n->text, &ms))
 		walk_complain(l, n, k,
 			"is not a duration: write a whole number and a unit, such as 500ms, 10s, "
-			"5m, 1h or 2d");
+			"5m, 1h or 2d, or several, the greatest first: 1h30m");
 	else if (ms < k->min || ms > k->max)
 		loader_complain(l, walk_place(l, n), "%s must be between %s and %s", k->name,
 			settings_duration_text(k->min, low), settings_duration_text(k->max, high));

@@ -444,7 +444,8 @@ static void configuration__that_cannot_be__changes_nothing(void **state)
 		"errors=1\n" APPLIED_LINE
 		"unchanged=0 added=\"1: db\" removed=\"1: web\" other=listen\n" KEPT_LINE
 		"invalid configuration error=\"@/pullet.yaml:5:18: interval: \\\"x\\\" is not a "
-		"duration: write a whole number and a unit, such as 500ms, 10s, 5m, 1h or 2d\"\n"
+		"duration: write a whole number and a unit, such as 500ms, 10s, 5m, 1h or 2d, or "
+		"several, the greatest first: 1h30m\"\n"
 		"invalid configuration error=\"@/pullet.yaml:5:3: config \\\"db\\\" needs either "
 		"url or from, and has neither\"\n"
 		"invalid configuration error=\"@/pullet.yaml:6:3: config \\\"web\\\" needs either "

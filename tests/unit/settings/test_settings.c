@@ -242,7 +242,8 @@ static void parse__bad_value__names_place_and_remedy(void **state)
 			"15: interval: \"30\" has no unit: write it with ms, s, m, h or d "
 			"behind the number"},
 		{"interval: soon", "15: interval: \"soon\" is not a duration: write a whole number "
-				   "and a unit, such as 500ms, 10s, 5m, 1h or 2d"},
+				   "and a unit, such as 500ms, 10s, 5m, 1h or 2d, or several, the "
+				   "greatest first: 1h30m"},
 		{"interval: 1.5", "15: interval must be a duration such as 30s, but it is a number "
 				  "with a fraction"},
 		{"interval: [30s]",
@@ -530,7 +531,16 @@ static void duration__table(void **state)
 		{"-1s", -1},
 		{"+1s", -1},
 		{"1.5s", -1},
-		{"1h30m", -1},
+		{"1h30m", 5400000},
+		{"1m30s", 90000},
+		{"1d2h3m4s5ms", 93784005},
+		{"99999999999d99999999999h", INT64_C(99999999999) * (86400000 + 3600000)},
+		{"30m1h", -1},
+		{"1m1m", -1},
+		{"1h30", -1},
+		{"1h 30m", -1},
+		{"1h-30m", -1},
+		{"1ms1s", -1},
 		{"1S", -1},
 		{"10sec", -1},
 		{"100000000000s", -1},
