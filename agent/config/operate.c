@@ -128,12 +128,25 @@ static int64_t deadline_ms(const struct config *c, uint64_t for_ms)
 	return now_ms + (int64_t)for_ms;
 }
 
+/* The disk takes another version than the current one. */
+static bool is_replacing(const struct config *c)
+{
+	return c->step.publishing && c->step.decision.action != ACTION_HEAL;
+}
+
 /* While the disk takes a version a pin is about that one. */
 static const struct version *find_pinned_version(const struct config *c)
 {
-	return c->step.publishing && c->step.decision.action != ACTION_HEAL
-		       ? &c->step.candidate->version
-		       : &c->current.version;
+	return is_replacing(c) ? &c->step.candidate->version : &c->current.version;
+}
+
+/* What is answered as done in strict outlives a power cut: the pinned bytes are on the disk. */
+static int check_pinnable(const struct config *c, char why[FILE_WHY])
+{
+	if (!c->settings->strict || !is_replacing(c))
+		return 0;
+	snprintf(why, FILE_WHY, "a version is on its way to the disk: try again when it is there");
+	return -EBUSY;
 }
 
 uint64_t config_pinned_generation(const struct config *c)
@@ -150,6 +163,8 @@ int config_pin(
 
 	if (r == 0)
 		r = check_reason(reason, why);
+	if (r == 0)
+		r = check_pinnable(c, why);
 	if (r)
 		return r;
 	if (ledger_pin(c->decisions.ledger, deadline_ms(c, for_ms), by, reason, pinned->sha256))

@@ -163,4 +163,6 @@ void loader_fini(struct loader *l)
 	free(l->servers.items);
 	free(l->froms.items);
 	free(l->asides.items);
+	free(l->environment.variables);
+	free(l->environment.text);
 }

@@ -36,6 +36,15 @@ struct marks {
 	size_t count;
 };
 
+/* What env_file says (environment.c). */
+struct environment {
+	struct variable {
+		const char *name, *value;
+	} *variables;
+	size_t count;
+	char *text; /* theirs */
+};
+
 struct loader {
 	struct settings *s;
 	settings_report report;
@@ -47,7 +56,8 @@ struct loader {
 	bool config_missed; /* a file or config was invalid: "no config is set" would mislead */
 	bool no_memory;
 	struct marks names, paths, endpoints, labels, servers;
-	struct marks froms;  /* servers that configs name, in the order of those configs */
+	struct marks froms; /* servers that configs name, in the order of those configs */
+	struct environment environment;
 	struct marks asides; /* and those that they name beside from, found by their texts */
 	/* of the mappings that several files may add to */
 	struct place root_seen[LOADER_MAX_KEYS], agent_seen[LOADER_MAX_KEYS],

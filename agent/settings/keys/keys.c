@@ -183,7 +183,18 @@ static void set_push(struct loader *l, const struct node *n, const struct key *k
 	}
 }
 
+/* It was read before all others (load.c). */
+static void set_env_file(struct loader *l, const struct node *n, const struct key *k, void *object)
+{
+	(void)object;
+	if (l->file != l->files[0])
+		loader_complain(l, walk_key_place(l, n),
+			"%s belongs into %s: it is read before the files of conf.d", k->name,
+			l->files[0]);
+}
+
 static const struct key root_keys[] = {
+	{"env_file", .set = set_env_file},
 	{"agent", set_agent, .merges = true},
 	{"servers", settings_set_servers, .merges = true},
 	{"push", set_push, .merges = true},

@@ -22,10 +22,12 @@
 #include "text/sentence.h"
 #include "settings/keys/keys.h"
 #include "settings/keys/layers.h"
+#include "settings/environment.h"
 #include "settings/fingerprint.h"
 #include "settings/keys/report.h"
 #include "settings/loader.h"
 #include "settings/keys/verify.h"
+#include "settings/value.h"
 #include "settings/walk.h"
 #include "files/trusted.h"
 
@@ -69,6 +71,26 @@ static int finish_loading(struct loader *l, const char *main_file, struct settin
 
 /* ---- files ---- */
 
+static void load_environment(struct loader *l, const struct document *d);
+
+/* With what the environment has to say. */
+static void read_document(struct loader *l, const struct document *d)
+{
+	struct document *filled = NULL;
+	int r;
+
+	if (l->file == l->files[0])
+		load_environment(l, d);
+	r = environment_fill(l, d, &filled);
+	if (r) {
+		l->no_memory |= r == -ENOMEM;
+		l->config_missed = true;
+		return;
+	}
+	settings_keys_read(l, document_root(filled ? filled : d));
+	document_free(filled);
+}
+
 static void parse_config_file(struct loader *l, const char *file, const char *data, size_t len)
 {
 	char shown[sizeof(((struct document_error *)NULL)->message)];
@@ -79,7 +101,7 @@ static void parse_config_file(struct loader *l, const char *file, const char *da
 
 	l->file = file;
 	if (r == 0) {
-		settings_keys_read(l, document_root(d));
+		read_document(l, d);
 	} else if (r == -ENOMEM) {
 		l->no_memory = true;
 	} else {
@@ -136,7 +158,9 @@ static void complain_unread(struct loader *l, const char *file, int error, const
 				  : why);
 }
 
-static void load_file(struct loader *l, char *name)
+/* Hands what is in the file to `use`, or reports why it cannot be read. */
+static void use_file(struct loader *l, char *name,
+	void (*use)(struct loader *l, const char *file, const struct buffer *text))
 {
 	const char *file = loader_add_file(l, name);
 	char why[FILE_WHY];
@@ -150,8 +174,32 @@ static void load_file(struct loader *l, char *name)
 	if (r)
 		complain_unread(l, file, -r, why);
 	else
-		parse_config_file(l, file, text.data ? text.data : "", text.len);
+		use(l, file, &text);
 	buffer_fini(&text);
+}
+
+static void use_configuration(struct loader *l, const char *file, const struct buffer *text)
+{
+	parse_config_file(l, file, text->data ? text->data : "", text->len);
+}
+
+static void load_file(struct loader *l, char *name)
+{
+	use_file(l, name, use_configuration);
+}
+
+static void load_environment(struct loader *l, const struct document *d)
+{
+	const struct node *n = node_find(document_root(d), "env_file");
+	const char *why;
+
+	if (!n || !walk_expect(l, n, "env_file", 1u << NODE_STRING, "a text"))
+		return;
+	why = settings_check_path(n->text);
+	if (why)
+		loader_complain(l, walk_place(l, n), "env_file %s", why);
+	else
+		use_file(l, loader_copy(l, n->text), environment_read);
 }
 
 /* conf.d beside the main file; none is no error. */

@@ -128,6 +128,44 @@ static void pin__asked_while_the_disk_takes_a_version__is_about_that_one(void **
 	assert_outcome(CONFIG_HELD);
 }
 
+/* A power cut could take the version, and the pin would name bytes that are nowhere. */
+static void pin__asked_while_the_disk_takes_a_version_in_strict__is_asked_again(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("durability: strict");
+	world.disk.held = true;
+	pull_of("n: 2\n");
+	operator_pins(0);
+	assert_int_equal(operator.result, -EBUSY);
+	assert_string_equal(operator.why,
+		"a version is on its way to the disk: try again when it is there");
+	assert_null(core_status().pin);
+	world.disk.held = false;
+	world_turn();
+	assert_shows("n: 2\n");
+	operator_pins(0);
+	assert_int_equal(operator.result, 0);
+	agent_restarts();
+	assert_shows("n: 2\n");
+	assert_non_null(core_status().pin);
+}
+
+static void pin__in_strict_while_the_disk_heals__is_about_the_current_version(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("durability: strict");
+	world.disk.held = true;
+	somebody_writes("harm");
+	assert_true(core.config->step.publishing);
+	operator_pins(0);
+	assert_int_equal(operator.result, 0);
+	world.disk.held = false;
+	world_turn();
+	assert_shows("n: 1\n");
+}
+
 static void pin__asked_while_the_disk_takes_a_version_that_fails__is_about_the_old_one(void **state)
 {
 	(void)state;
@@ -1191,6 +1229,8 @@ int main(void)
 		CORE_TEST(pin__ends_by_itself_and_what_it_held_is_published),
 		CORE_TEST(pin__that_ended_while_the_agent_was_down__holds_nothing),
 		CORE_TEST(pin__when_the_clock_jumps_ahead__ends_within_a_minute),
+		CORE_TEST(pin__asked_while_the_disk_takes_a_version_in_strict__is_asked_again),
+		CORE_TEST(pin__in_strict_while_the_disk_heals__is_about_the_current_version),
 		CORE_TEST(pin__that_names_bytes_which_are_gone__is_dropped_at_the_start),
 		CORE_TEST_DISK(pin__asked_while_the_disk_takes_a_version__is_about_that_one),
 		CORE_TEST_DISK(

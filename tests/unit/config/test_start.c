@@ -199,7 +199,7 @@ static void start__pinned_at_an_older_version__with_a_disk_that_fails__keeps_its
 static void start__pinned_while_a_rollback_waits_for_the_disk__takes_a_new_number(void **state)
 {
 	(void)state;
-	begin_with_two("durability: strict");
+	begin_with_two("");
 	world.disk.held = true;
 	operator_rolls_back(1);
 	operator_pins(0);

@@ -37,7 +37,7 @@ static const char text[] =
 	"  c: {from: [{server: d, path: /c, as: c.json}], dir: /run/c, snapshot: false,\n"
 	"    verify: {public_key: "
 	"RWSYMC7n8ADplDfW2kiEMNo8BX8IPthSF1HxnEXGBzB/KwlR4ZfoNZlN}}\n"
-	"report: {server: e, host: h}\n";
+	"report:\n  server: e\n  host: ${PULLET_TEST_HOST}\n  ttl: ${PULLET_TEST_TTL}\n";
 
 static char dir[SCRATCH_PATH], path[SCRATCH_PATH + 32], last_words[512];
 static struct settings *old, *new;
@@ -117,6 +117,19 @@ static void diff__without_memory__is_an_error(void **state)
 	settings_free(new);
 }
 
+/* A file of variables, one of which decides. */
+static void add_environment(void)
+{
+	char more[SCRATCH_PATH + 32];
+	FILE *f = fopen(path, "ae");
+
+	assert_non_null(f);
+	fprintf(f, "env_file: %s/environment\n", dir);
+	fclose(f);
+	snprintf(more, sizeof(more), "# of this host\nPULLET_TEST_HOST=x\n");
+	scratch_write(dir, "environment", more, strlen(more));
+}
+
 static int write_files(void **state)
 {
 	char part[SCRATCH_PATH + 16];
@@ -127,7 +140,10 @@ static int write_files(void **state)
 	snprintf(part, sizeof(part), "%s/conf.d", dir);
 	assert_int_equal(mkdir(part, 0700), 0);
 	scratch_write(dir, "pullet.yaml", text, strlen(text));
+	setenv("PULLET_TEST_HOST", "h", 1);
+	setenv("PULLET_TEST_TTL", "60s", 1);
 	scratch_write(part, "a.yaml", "configs: {d: {url: 'http://h/d', file: /run/d}}\n", 48);
+	add_environment();
 	scratch_write(part, "b.yaml", "agent: {labels: {more: x}}\n", 27);
 	return 0;
 }
