@@ -40,7 +40,7 @@ struct marks {
 struct environment {
 	struct variable {
 		const char *name, *value;
-	} *variables;
+	} * variables;
 	size_t count;
 	char *text; /* theirs */
 };
