@@ -55,6 +55,15 @@ struct pullet_value { /* points into the image: zero copy */
 	};
 };
 
+/* A key that was looked up once; fields are private. The caller owns it, nothing is allocated. */
+struct pullet_key {
+	struct pullet *p;
+	const char *name;
+	size_t len;
+	uint64_t image; /* the one of p that value is of */
+	struct pullet_value value;
+};
+
 #define PULLET_WAIT_FIRST 1u /* open succeeds before the agent has published anything */
 
 /* Opens a config by its name (the file /run/pullet/NAME.snap, or in $PULLET_RUNTIME_DIR) or, if
@@ -85,6 +94,23 @@ double pullet_get_double(struct pullet *p, const char *key, double fallback);
 bool pullet_get_bool(struct pullet *p, const char *key, bool fallback);
 int64_t pullet_get_duration_ms(struct pullet *p, const char *key, int64_t fallback_ms);
 int64_t pullet_get_size(struct pullet *p, const char *key, int64_t fallback_bytes);
+/* Names a key of an open handle, for one that is read often: key_len bytes at key, which are
+ * borrowed and must live as long as *ret_key. It looks nothing up yet, and the key need not be
+ * there. *ret_key belongs to p and to p's thread, may be copied, and needs no end; it is of no use
+ * once p is closed. */
+void pullet_key_init(struct pullet_key *ret_key, struct pullet *p, const char *key, size_t key_len);
+/* The value in the version that is open, as pullet_get() would give it; NULL when there is no such
+ * key. Looked up once a version, whether found or not; after that it costs a comparison of two
+ * numbers. Never moves to a newer version: pullet_refresh() does. The value lives as one of
+ * pullet_get() does, and no longer than *k. */
+const struct pullet_value *pullet_key_get(struct pullet_key *k);
+/* As the functions without _key, for a named key. */
+const char *pullet_key_get_string(struct pullet_key *k, const char *fallback);
+int64_t pullet_key_get_int(struct pullet_key *k, int64_t fallback);
+double pullet_key_get_double(struct pullet_key *k, double fallback);
+bool pullet_key_get_bool(struct pullet_key *k, bool fallback);
+int64_t pullet_key_get_duration_ms(struct pullet_key *k, int64_t fallback_ms);
+int64_t pullet_key_get_size(struct pullet_key *k, int64_t fallback_bytes);
 /* Calls visit for each key that begins with prefix ("" = all), in the order of the keys' bytes,
  * until it returns something other than 0; returns that, or 0. key is NUL-terminated as well. */
 int pullet_each(struct pullet *p, const char *prefix,

@@ -42,6 +42,7 @@ struct pullet {
 	void *map; /* NULL = nothing is open */
 	size_t map_len;
 	struct snapshot snapshot;
+	uint64_t images;     /* opened so far: a key that was found in another one is not current */
 	uint64_t generation; /* of the image that is open */
 	uint64_t seen;       /* the page's futex when the image was last looked at, and WITHDRAWN
 				if that is what it said; NEVER */
@@ -170,6 +171,7 @@ static int take_image(struct pullet *p)
 	p->map = map;
 	p->map_len = (size_t)st.st_size;
 	p->snapshot = s;
+	p->images++;
 	p->generation = snapshot_generation(&s);
 	p->file = st;
 	return 1;
@@ -278,6 +280,35 @@ int pullet_refresh(struct pullet *p)
 int pullet_get(struct pullet *p, const char *key, size_t key_len, struct pullet_value *ret_value)
 {
 	return p->map ? snapshot_get(&p->snapshot, key, key_len, ret_value) : -ENOENT;
+}
+
+void pullet_key_init(struct pullet_key *ret_key, struct pullet *p, const char *key, size_t key_len)
+{
+	*ret_key = (struct pullet_key){.p = p, .name = key, .len = key_len};
+}
+
+static const struct pullet_value *found_value(const struct pullet_key *k)
+{
+	return k->value.text ? &k->value : NULL; /* a value has a text, if an empty one */
+}
+
+/* Kept out of key_value(), which would pay for its stack each time. */
+static __attribute__((noinline)) const struct pullet_value *find_key(struct pullet_key *k)
+{
+	if (snapshot_get(&k->p->snapshot, k->name, k->len, &k->value))
+		k->value.text = NULL;
+	k->image = k->p->images;
+	return found_value(k);
+}
+
+static inline const struct pullet_value *key_value(struct pullet_key *k)
+{
+	return k->image == k->p->images ? found_value(k) : find_key(k);
+}
+
+const struct pullet_value *pullet_key_get(struct pullet_key *k)
+{
+	return key_value(k);
 }
 
 int pullet_each(struct pullet *p, const char *prefix,
@@ -404,9 +435,11 @@ int pullet_wait(struct pullet *p, int timeout_ms)
 
 /* ---- typed values ---- */
 
-static bool get_value(struct pullet *p, const char *key, struct pullet_value *ret)
+/* ret, filled in, or NULL when there is no such key. */
+static const struct pullet_value *find_value(
+	struct pullet *p, const char *key, struct pullet_value *ret)
 {
-	return pullet_get(p, key, strlen(key), ret) == 0;
+	return pullet_get(p, key, strlen(key), ret) ? NULL : ret;
 }
 
 /* A whole text as an integer. */
@@ -441,87 +474,149 @@ static bool parse_unit(
 	return false;
 }
 
+static const char *to_string(const struct pullet_value *v, const char *fallback)
+{
+	return v && v->type >= PULLET_BOOL && v->type <= PULLET_STRING ? v->text : fallback;
+}
+
+static int64_t to_int(const struct pullet_value *v, int64_t fallback)
+{
+	const char *end;
+	int64_t n;
+
+	if (!v)
+		return fallback;
+	if (v->type == PULLET_INT)
+		return v->integer;
+	return v->type == PULLET_STRING && parse_int(v->text, &n, &end) && !*end ? n : fallback;
+}
+
+/* A decimal number is written with a point whatever the locale of the program. */
+static double to_double(const struct pullet_value *v, locale_t c_locale, double fallback)
+{
+	char *end;
+	double n;
+
+	if (!v)
+		return fallback;
+	if (v->type == PULLET_DOUBLE)
+		return v->number;
+	if (v->type == PULLET_INT)
+		return (double)v->integer;
+	if (v->type != PULLET_STRING || !v->len || strspn(v->text, "+-.0123456789eE") != v->len)
+		return fallback;
+	n = strtod_l(v->text, &end, c_locale);
+	return *end || !__builtin_isfinite(n) ? fallback : n;
+}
+
+static bool to_bool(const struct pullet_value *v, bool fallback)
+{
+	if (!v)
+		return fallback;
+	if (v->type == PULLET_BOOL)
+		return v->boolean;
+	if (v->type == PULLET_STRING && strcmp(v->text, "true") == 0)
+		return true;
+	return v->type == PULLET_STRING && strcmp(v->text, "false") == 0 ? false : fallback;
+}
+
+static int64_t to_duration_ms(const struct pullet_value *v, int64_t fallback_ms)
+{
+	static const char *const names[] = {"ms", "s", "m", "h", "d", NULL};
+	static const int64_t factors[] = {1, 1000, 60000, 3600000, 86400000};
+	int64_t ms;
+
+	return v && v->type == PULLET_STRING && parse_unit(v->text, names, factors, &ms)
+		       ? ms
+		       : fallback_ms;
+}
+
+static int64_t to_size(const struct pullet_value *v, int64_t fallback_bytes)
+{
+	static const char *const names[] = {"", "B", "KiB", "MiB", "GiB", "TiB", NULL};
+	static const int64_t factors[] = {
+		1, 1, INT64_C(1) << 10, INT64_C(1) << 20, INT64_C(1) << 30, INT64_C(1) << 40};
+	int64_t bytes;
+
+	if (!v)
+		return fallback_bytes;
+	if (v->type == PULLET_INT)
+		return v->integer;
+	return v->type == PULLET_STRING && parse_unit(v->text, names, factors, &bytes)
+		       ? bytes
+		       : fallback_bytes;
+}
+
 const char *pullet_get_string(struct pullet *p, const char *key, const char *fallback)
 {
 	struct pullet_value v;
 
-	return get_value(p, key, &v) && v.type >= PULLET_BOOL && v.type <= PULLET_STRING ? v.text
-											 : fallback;
+	return to_string(find_value(p, key, &v), fallback);
+}
+
+const char *pullet_key_get_string(struct pullet_key *k, const char *fallback)
+{
+	return to_string(key_value(k), fallback);
 }
 
 int64_t pullet_get_int(struct pullet *p, const char *key, int64_t fallback)
 {
 	struct pullet_value v;
-	const char *end;
-	int64_t n;
 
-	if (!get_value(p, key, &v))
-		return fallback;
-	if (v.type == PULLET_INT)
-		return v.integer;
-	return v.type == PULLET_STRING && parse_int(v.text, &n, &end) && !*end ? n : fallback;
+	return to_int(find_value(p, key, &v), fallback);
+}
+
+int64_t pullet_key_get_int(struct pullet_key *k, int64_t fallback)
+{
+	return to_int(key_value(k), fallback);
 }
 
 double pullet_get_double(struct pullet *p, const char *key, double fallback)
 {
 	struct pullet_value v;
-	char *end;
-	double n;
 
-	if (!get_value(p, key, &v))
-		return fallback;
-	if (v.type == PULLET_DOUBLE)
-		return v.number;
-	if (v.type == PULLET_INT)
-		return (double)v.integer;
-	/* a decimal number, written with a point whatever the locale of the program */
-	if (v.type != PULLET_STRING || !v.len || strspn(v.text, "+-.0123456789eE") != v.len)
-		return fallback;
-	n = strtod_l(v.text, &end, p->c_locale);
-	return *end || !__builtin_isfinite(n) ? fallback : n;
+	return to_double(find_value(p, key, &v), p->c_locale, fallback);
+}
+
+double pullet_key_get_double(struct pullet_key *k, double fallback)
+{
+	return to_double(key_value(k), k->p->c_locale, fallback);
 }
 
 bool pullet_get_bool(struct pullet *p, const char *key, bool fallback)
 {
 	struct pullet_value v;
 
-	if (!get_value(p, key, &v))
-		return fallback;
-	if (v.type == PULLET_BOOL)
-		return v.boolean;
-	if (v.type == PULLET_STRING && strcmp(v.text, "true") == 0)
-		return true;
-	return v.type == PULLET_STRING && strcmp(v.text, "false") == 0 ? false : fallback;
+	return to_bool(find_value(p, key, &v), fallback);
+}
+
+bool pullet_key_get_bool(struct pullet_key *k, bool fallback)
+{
+	return to_bool(key_value(k), fallback);
 }
 
 int64_t pullet_get_duration_ms(struct pullet *p, const char *key, int64_t fallback_ms)
 {
-	static const char *const names[] = {"ms", "s", "m", "h", "d", NULL};
-	static const int64_t factors[] = {1, 1000, 60000, 3600000, 86400000};
 	struct pullet_value v;
-	int64_t ms;
 
-	if (!get_value(p, key, &v) || v.type != PULLET_STRING ||
-		!parse_unit(v.text, names, factors, &ms))
-		return fallback_ms;
-	return ms;
+	return to_duration_ms(find_value(p, key, &v), fallback_ms);
+}
+
+int64_t pullet_key_get_duration_ms(struct pullet_key *k, int64_t fallback_ms)
+{
+	return to_duration_ms(key_value(k), fallback_ms);
 }
 
 int64_t pullet_get_size(struct pullet *p, const char *key, int64_t fallback_bytes)
 {
-	static const char *const names[] = {"", "B", "KiB", "MiB", "GiB", "TiB", NULL};
-	static const int64_t factors[] = {
-		1, 1, INT64_C(1) << 10, INT64_C(1) << 20, INT64_C(1) << 30, INT64_C(1) << 40};
 	struct pullet_value v;
-	int64_t bytes;
 
-	if (!get_value(p, key, &v))
-		return fallback_bytes;
-	if (v.type == PULLET_INT)
-		return v.integer;
-	return v.type == PULLET_STRING && parse_unit(v.text, names, factors, &bytes)
-		       ? bytes
-		       : fallback_bytes;
+	return to_size(find_value(p, key, &v), fallback_bytes);
+}
+
+int64_t pullet_key_get_size(struct pullet_key *k, int64_t fallback_bytes)
+{
+	return to_size(key_value(k), fallback_bytes);
 }
 
 const char *pullet_strerror(int error)

@@ -1208,8 +1208,17 @@ static void check_row(struct pullet *p, const char *key, const struct value_row 
 {
 	const char *text = pullet_get_string(p, key, NULL);
 	bool whole = r->as_string ? text && strcmp(text, r->as_string) == 0 : !text;
+	struct pullet_key k;
 
-	if (!whole || pullet_get_int(p, key, NO_INT) != r->as_int ||
+	pullet_key_init(&k, p, key, strlen(key));
+	if (!whole || pullet_key_get_string(&k, NULL) != text ||
+		pullet_key_get_int(&k, NO_INT) != r->as_int ||
+		pullet_key_get_double(&k, NO_DOUBLE) != r->as_double ||
+		pullet_key_get_bool(&k, true) != (r->as_bool != F) ||
+		pullet_key_get_bool(&k, false) != (r->as_bool == T) ||
+		pullet_key_get_duration_ms(&k, NO_INT) != r->as_duration ||
+		pullet_key_get_size(&k, NO_INT) != r->as_size ||
+		pullet_get_int(p, key, NO_INT) != r->as_int ||
 		pullet_get_double(p, key, NO_DOUBLE) != r->as_double ||
 		pullet_get_bool(p, key, true) != (r->as_bool != F) ||
 		pullet_get_bool(p, key, false) != (r->as_bool == T) ||
@@ -1227,6 +1236,7 @@ static void check_row(struct pullet *p, const char *key, const struct value_row 
 static void typed_getters__give_the_value_or_the_fallback(void **state)
 {
 	static char keys[COUNT(value_rows)][16];
+	struct pullet_key absent;
 	struct pullet *p;
 
 	(void)state;
@@ -1247,6 +1257,13 @@ static void typed_getters__give_the_value_or_the_fallback(void **state)
 	assert_int_equal(pullet_get_int(p, "absent", 3), 3);
 	assert_int_equal(pullet_get_int(p, "", 3), 3);
 	assert_int_equal(pullet_get_int(p, "k", 3), 3);
+	pullet_key_init(&absent, p, "absent", 6);
+	assert_int_equal(pullet_key_get_int(&absent, 3), 3);
+	assert_string_equal(pullet_key_get_string(&absent, "x"), "x");
+	assert_true(pullet_key_get_double(&absent, 2.5) == 2.5);
+	assert_true(pullet_key_get_bool(&absent, true));
+	assert_int_equal(pullet_key_get_duration_ms(&absent, 4), 4);
+	assert_int_equal(pullet_key_get_size(&absent, 5), 5);
 	pullet_close(p);
 }
 
@@ -1444,6 +1461,152 @@ static void each__a_bad_record__does_not_hide_those_behind_it(void **state)
 	assert_int_equal(pullet_each(p, "", count_one, &visits), 0);
 	pullet_close(p);
 	assert_int_equal(visits, 2); /* a and c */
+}
+
+/* ---- named keys ---- */
+
+static void assert_key(struct pullet_key *k, const char *text)
+{
+	const struct pullet_value *v = pullet_key_get(k);
+
+	if (!text) {
+		assert_null(v);
+		return;
+	}
+	assert_non_null(v);
+	assert_string_equal(v->text, text);
+	assert_int_equal(v->len, strlen(text));
+	assert_string_equal(pullet_key_get_string(k, "none"), text);
+}
+
+static void key__in_each_version__is_what_get_gives(void **state)
+{
+	struct pullet_key key, other;
+	struct pullet *p;
+
+	(void)state;
+	begin("key");
+	publish(1);
+	p = opened(0);
+	pullet_key_init(&key, p, "key7\0 and more", 4);
+	pullet_key_init(&other, p, "key7", 5); /* with its NUL */
+	for (uint64_t generation = 1; generation < 5; generation++) {
+		char text[32];
+
+		snprintf(text, sizeof(text), "%llu", (unsigned long long)generation);
+		publish(generation + 1); /* not moved to yet */
+		for (int i = 0; i < 3; i++) {
+			assert_key(&key, text);
+			assert_key(&other, NULL);
+		}
+		assert_int_equal(pullet_key_get_int(&key, 0), generation);
+		assert_ptr_equal(pullet_key_get(&key)->text, pullet_get_string(p, "key7", NULL));
+		assert_int_equal(pullet_refresh(p), 1);
+	}
+	assert_key(&key, "5");
+	pullet_close(p);
+}
+
+static void key__that_comes_and_goes__is_found_when_it_is_there(void **state)
+{
+	struct pullet_key key;
+	struct pullet *p;
+
+	(void)state;
+	config = "key-comes";
+	p = opened(PULLET_WAIT_FIRST);
+	pullet_key_init(&key, p, "x", 1);
+	assert_key(&key, NULL);
+	put_page();
+	publish(1); /* others only */
+	assert_int_equal(pullet_refresh(p), 1);
+	for (int i = 0; i < 2; i++) {
+		assert_key(&key, NULL);
+		assert_int_equal(pullet_key_get_int(&key, 3), 3);
+	}
+	for (uint64_t generation = 2; generation < 6; generation++) {
+		bool there = generation % 2 == 0;
+
+		entries[0] = string(there ? "x" : "y", "");
+		put_entries(1, generation, NULL);
+		tell(generation);
+		assert_int_equal(pullet_refresh(p), 1);
+		for (int i = 0; i < 2; i++)
+			assert_key(&key, there ? "" : NULL);
+	}
+	pullet_close(p);
+}
+
+/* Damages the record where it lies, in the file that is mapped. */
+static void key__of_a_version__is_looked_up_once(void **state)
+{
+	struct pullet_key found, missing, copy;
+	struct pullet_value v;
+	struct pullet *p;
+	long at;
+	FILE *f;
+
+	(void)state;
+	begin("key-once");
+	entries[0] = string("first", "text");
+	put_entries(1, 1, "");
+	p = opened(0);
+	pullet_key_init(&found, p, "first", 5);
+	pullet_key_init(&missing, p, "other", 5);
+	assert_key(&found, "text");
+	assert_key(&missing, NULL);
+	f = fopen(path_of(config, ".snap"), "r+e");
+	assert_non_null(f);
+	assert_int_equal(pullet_get(p, "first", 5, &v), 0);
+	assert_int_equal(fseek(f, 0, SEEK_END), 0);
+	for (at = ftell(f) - 8; at > 0; at -= 8) { /* where the key begins */
+		char bytes[6] = "";
+
+		assert_int_equal(fseek(f, at, SEEK_SET), 0);
+		assert_int_equal(fread(bytes, 1, 5, f), 5);
+		if (strcmp(bytes, "first") == 0)
+			break;
+	}
+	assert_int_equal(fseek(f, at, SEEK_SET), 0);
+	assert_int_equal(fwrite("FIRST", 1, 5, f), 5);
+	fclose(f);
+	assert_int_equal(pullet_get(p, "first", 5, &v), -ENOENT);
+	assert_key(&found, "text");
+	copy = found;
+	assert_key(&copy, "text");
+	pullet_key_init(&found, p, "first", 5); /* a new one looks */
+	assert_key(&found, NULL);
+	pullet_close(p);
+}
+
+static void key__of_a_version_that_stays__stays(void **state)
+{
+	struct pullet_key key;
+	struct pullet *p;
+	const char *text;
+
+	(void)state;
+	begin("key-stays");
+	publish(1);
+	p = opened(0);
+	pullet_key_init(&key, p, "key1", 4);
+	assert_key(&key, "1");
+	text = pullet_key_get(&key)->text;
+	put_damaged(2);
+	tell(2);
+	assert_int_equal(pullet_refresh(p), -EBADMSG);
+	assert_key(&key, "1");
+	withdraw();
+	assert_int_equal(pullet_refresh(p), -EIDRM);
+	assert_key(&key, "1");
+	publish(1); /* back, and the same: nothing was mapped */
+	assert_int_equal(pullet_refresh(p), 1);
+	assert_key(&key, "1");
+	assert_ptr_equal(pullet_key_get(&key)->text, text);
+	publish(3);
+	assert_int_equal(pullet_refresh(p), 1);
+	assert_key(&key, "3");
+	pullet_close(p);
 }
 
 /* ---- the table of all languages: tests/golden/values.tsv ---- */
@@ -2054,6 +2217,10 @@ int main(void)
 		CASE(get__compares_only_the_bytes_given),
 		CASE(each__visits_a_prefix_in_order_until_told),
 		CASE(each__a_bad_record__does_not_hide_those_behind_it),
+		CASE(key__in_each_version__is_what_get_gives),
+		CASE(key__that_comes_and_goes__is_found_when_it_is_there),
+		CASE(key__of_a_version__is_looked_up_once),
+		CASE(key__of_a_version_that_stays__stays),
 		cmocka_unit_test(get__of_the_golden_values__is_as_in_the_table),
 		CASE(age_and_stale__follow_the_page),
 		CASE(wait__nothing_new__ends_with_the_time),
