@@ -55,13 +55,14 @@ struct pullet_value { /* points into the image: zero copy */
 	};
 };
 
-/* A key that was looked up once; fields are private. The caller owns it, nothing is allocated. */
+/* A key that is looked up once a version; fields are private. The caller owns it. */
 struct pullet_key {
+	const uint64_t *images; /* how many p has opened so far */
+	uint64_t image;         /* the one that value is of */
+	struct pullet_value value;
 	struct pullet *p;
 	const char *name;
 	size_t len;
-	uint64_t image; /* the one of p that value is of */
-	struct pullet_value value;
 };
 
 #define PULLET_WAIT_FIRST 1u /* open succeeds before the agent has published anything */
@@ -96,14 +97,22 @@ int64_t pullet_get_duration_ms(struct pullet *p, const char *key, int64_t fallba
 int64_t pullet_get_size(struct pullet *p, const char *key, int64_t fallback_bytes);
 /* Names a key of an open handle, for one that is read often: key_len bytes at key, which are
  * borrowed and must live as long as *ret_key. It looks nothing up yet, and the key need not be
- * there. *ret_key belongs to p and to p's thread, may be copied, and needs no end; it is of no use
- * once p is closed. */
+ * there. *ret_key belongs to p and to p's thread, may be copied, needs no end, and is not used
+ * after pullet_close(p). */
 void pullet_key_init(struct pullet_key *ret_key, struct pullet *p, const char *key, size_t key_len);
 /* The value in the version that is open, as pullet_get() would give it; NULL when there is no such
- * key. Looked up once a version, whether found or not; after that it costs a comparison of two
+ * key. Looked up once a version, whether it is there or not; else it is a comparison of two
  * numbers. Never moves to a newer version: pullet_refresh() does. The value lives as one of
- * pullet_get() does, and no longer than *k. */
-const struct pullet_value *pullet_key_get(struct pullet_key *k);
+ * pullet_get() does, and no longer than *k. In the library, too, for other languages. */
+inline const struct pullet_value *pullet_key_get(struct pullet_key *k);
+/* The same, looked up in any case: for pullet_key_get(). */
+const struct pullet_value *pullet_key_find(struct pullet_key *k);
+inline const struct pullet_value *pullet_key_get(struct pullet_key *k)
+{
+	if (k->image != *k->images)
+		return pullet_key_find(k);
+	return k->value.text ? &k->value : NULL; /* a value has a text, if an empty one */
+}
 /* As the functions without _key, for a named key. */
 const char *pullet_key_get_string(struct pullet_key *k, const char *fallback);
 int64_t pullet_key_get_int(struct pullet_key *k, int64_t fallback);

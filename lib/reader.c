@@ -284,32 +284,20 @@ int pullet_get(struct pullet *p, const char *key, size_t key_len, struct pullet_
 
 void pullet_key_init(struct pullet_key *ret_key, struct pullet *p, const char *key, size_t key_len)
 {
-	*ret_key = (struct pullet_key){.p = p, .name = key, .len = key_len};
+	*ret_key = (struct pullet_key){.images = &p->images, .p = p, .name = key, .len = key_len};
 }
 
-static const struct pullet_value *found_value(const struct pullet_key *k)
+const struct pullet_value *pullet_key_find(struct pullet_key *k)
 {
-	return k->value.text ? &k->value : NULL; /* a value has a text, if an empty one */
-}
-
-/* Kept out of key_value(), which would pay for its stack each time. */
-static __attribute__((noinline)) const struct pullet_value *find_key(struct pullet_key *k)
-{
-	if (snapshot_get(&k->p->snapshot, k->name, k->len, &k->value))
-		k->value.text = NULL;
 	k->image = k->p->images;
-	return found_value(k);
+	if (pullet_get(k->p, k->name, k->len, &k->value) == 0)
+		return &k->value;
+	k->value.text = NULL;
+	return NULL;
 }
 
-static inline const struct pullet_value *key_value(struct pullet_key *k)
-{
-	return k->image == k->p->images ? found_value(k) : find_key(k);
-}
-
-const struct pullet_value *pullet_key_get(struct pullet_key *k)
-{
-	return key_value(k);
-}
+/* Here is the one that is not inlined. */
+extern inline const struct pullet_value *pullet_key_get(struct pullet_key *k);
 
 int pullet_each(struct pullet *p, const char *prefix,
 	int (*visit)(const char *key, size_t key_len, const struct pullet_value *v, void *arg),
@@ -556,7 +544,7 @@ const char *pullet_get_string(struct pullet *p, const char *key, const char *fal
 
 const char *pullet_key_get_string(struct pullet_key *k, const char *fallback)
 {
-	return to_string(key_value(k), fallback);
+	return to_string(pullet_key_get(k), fallback);
 }
 
 int64_t pullet_get_int(struct pullet *p, const char *key, int64_t fallback)
@@ -568,7 +556,7 @@ int64_t pullet_get_int(struct pullet *p, const char *key, int64_t fallback)
 
 int64_t pullet_key_get_int(struct pullet_key *k, int64_t fallback)
 {
-	return to_int(key_value(k), fallback);
+	return to_int(pullet_key_get(k), fallback);
 }
 
 double pullet_get_double(struct pullet *p, const char *key, double fallback)
@@ -580,7 +568,7 @@ double pullet_get_double(struct pullet *p, const char *key, double fallback)
 
 double pullet_key_get_double(struct pullet_key *k, double fallback)
 {
-	return to_double(key_value(k), k->p->c_locale, fallback);
+	return to_double(pullet_key_get(k), k->p->c_locale, fallback);
 }
 
 bool pullet_get_bool(struct pullet *p, const char *key, bool fallback)
@@ -592,7 +580,7 @@ bool pullet_get_bool(struct pullet *p, const char *key, bool fallback)
 
 bool pullet_key_get_bool(struct pullet_key *k, bool fallback)
 {
-	return to_bool(key_value(k), fallback);
+	return to_bool(pullet_key_get(k), fallback);
 }
 
 int64_t pullet_get_duration_ms(struct pullet *p, const char *key, int64_t fallback_ms)
@@ -604,7 +592,7 @@ int64_t pullet_get_duration_ms(struct pullet *p, const char *key, int64_t fallba
 
 int64_t pullet_key_get_duration_ms(struct pullet_key *k, int64_t fallback_ms)
 {
-	return to_duration_ms(key_value(k), fallback_ms);
+	return to_duration_ms(pullet_key_get(k), fallback_ms);
 }
 
 int64_t pullet_get_size(struct pullet *p, const char *key, int64_t fallback_bytes)
@@ -616,7 +604,7 @@ int64_t pullet_get_size(struct pullet *p, const char *key, int64_t fallback_byte
 
 int64_t pullet_key_get_size(struct pullet_key *k, int64_t fallback_bytes)
 {
-	return to_size(key_value(k), fallback_bytes);
+	return to_size(pullet_key_get(k), fallback_bytes);
 }
 
 const char *pullet_strerror(int error)

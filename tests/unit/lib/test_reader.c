@@ -1467,8 +1467,10 @@ static void each__a_bad_record__does_not_hide_those_behind_it(void **state)
 
 static void assert_key(struct pullet_key *k, const char *text)
 {
+	const struct pullet_value *(*volatile get)(struct pullet_key *) = pullet_key_get;
 	const struct pullet_value *v = pullet_key_get(k);
 
+	assert_ptr_equal(get(k), v); /* the one that is not inlined */
 	if (!text) {
 		assert_null(v);
 		return;
