@@ -148,6 +148,17 @@ static bool same_file(const struct stat *a, const struct stat *b)
 	       a->st_mtim.tv_sec == b->st_mtim.tv_sec && a->st_mtim.tv_nsec == b->st_mtim.tv_nsec;
 }
 
+/* True when the agent verified this very file, and nobody has changed it since: no need to read all
+ * of it again. */
+static bool verified_by_agent(const struct pullet *p, const struct stat *st, uint64_t digest)
+{
+	return p->page && st->st_dev == p->page_dev &&
+	       atomic_load_explicit(&p->page->verified_ino, memory_order_acquire) == st->st_ino &&
+	       atomic_load_explicit(&p->page->verified_ctime_ns, memory_order_acquire) ==
+		       page_time_ns(&st->st_ctim) &&
+	       atomic_load_explicit(&p->page->verified_digest, memory_order_acquire) == digest;
+}
+
 /* Opens the file at the path if it is another image; compares digests, not generations, as an agent
  * that lost its state counts again from 1. 1, 0 when it is the same, or -errno. */
 static int take_image(struct pullet *p)
@@ -159,7 +170,9 @@ static int take_image(struct pullet *p)
 
 	if (r)
 		return r;
-	r = snapshot_open(map, (size_t)st.st_size, &s);
+	r = snapshot_open_verified(map, (size_t)st.st_size, &s);
+	if (r == 0 && !verified_by_agent(p, &st, snapshot_digest(&s)) && !snapshot_verify(&s))
+		r = -EBADMSG;
 	if (r || (p->map && snapshot_digest(&s) == snapshot_digest(&p->snapshot))) {
 		munmap(map, (size_t)st.st_size);
 		if (r == 0)

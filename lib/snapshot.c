@@ -235,12 +235,15 @@ int snapshot_build(struct snapshot_entry *entries, size_t count, uint64_t genera
 	return 0;
 }
 
-void snapshot_stamp(void *image, size_t len, uint64_t generation)
+uint64_t snapshot_stamp(void *image, size_t len, uint64_t generation)
 {
 	unsigned char *at = image;
+	uint64_t digest;
 
 	store_u64(at + AT_GENERATION, generation);
-	store_u64(at + AT_DIGEST, image_digest(at, len));
+	digest = image_digest(at, len);
+	store_u64(at + AT_DIGEST, digest);
+	return digest;
 }
 
 /* ---- reading ---- */
@@ -250,7 +253,7 @@ static bool fits_image(uint64_t offset, uint64_t bytes, size_t len, unsigned ali
 	return offset % align == 0 && offset >= HEADER && offset <= len && bytes <= len - offset;
 }
 
-int snapshot_open(const void *data, size_t len, struct snapshot *ret_snapshot)
+int snapshot_open_verified(const void *data, size_t len, struct snapshot *ret_snapshot)
 {
 	const unsigned char *image = data;
 	uint32_t count, slots, version;
@@ -258,7 +261,6 @@ int snapshot_open(const void *data, size_t len, struct snapshot *ret_snapshot)
 	if (len < HEADER || memcmp(image, magic, sizeof(magic)) != 0)
 		return -EPROTO;
 	if (load_u64(image + AT_FILE_SIZE) != len || len > MAX_IMAGE ||
-		load_u64(image + AT_DIGEST) != image_digest(image, len) ||
 		load_u64(image + AT_GENERATION) == 0)
 		return -EBADMSG;
 	count = load_u32(image + AT_KEY_COUNT);
@@ -279,6 +281,23 @@ int snapshot_open(const void *data, size_t len, struct snapshot *ret_snapshot)
 		.count = count,
 	};
 	return 0;
+}
+
+bool snapshot_verify(const struct snapshot *s)
+{
+	return snapshot_digest(s) == image_digest(s->image, s->len);
+}
+
+int snapshot_open(const void *data, size_t len, struct snapshot *ret_snapshot)
+{
+	struct snapshot s;
+	int r = snapshot_open_verified(data, len, &s);
+
+	if (r == 0 && !snapshot_verify(&s))
+		r = -EBADMSG;
+	if (r == 0)
+		*ret_snapshot = s;
+	return r;
 }
 
 uint64_t snapshot_generation(const struct snapshot *s)

@@ -32,10 +32,14 @@ int snapshot_build(struct snapshot_entry *entries, size_t count, uint64_t genera
 /* Bytes of an image: of one record, and of all else without the version's text. */
 uint64_t snapshot_record_size(uint64_t key_len, uint64_t text_len);
 uint64_t snapshot_frame_size(uint64_t count);
-/* Gives an image that snapshot_build() made another generation. */
-void snapshot_stamp(void *image, size_t len, uint64_t generation);
+/* Gives an image that snapshot_build() made another generation; its digest. */
+uint64_t snapshot_stamp(void *image, size_t len, uint64_t generation);
 /* Checks an image as FORMAT.md demands. 0 and *ret_snapshot, -EBADMSG or -EPROTO. */
 int snapshot_open(const void *image, size_t len, struct snapshot *ret_snapshot);
+/* The same, but the digest: for an image whose bytes are known to have it. */
+int snapshot_open_verified(const void *image, size_t len, struct snapshot *ret_snapshot);
+/* True when the bytes have the digest that the image says; reads all of them. */
+bool snapshot_verify(const struct snapshot *s);
 uint64_t snapshot_generation(const struct snapshot *s);
 /* The digest, which tells images apart that have the same generation. */
 uint64_t snapshot_digest(const struct snapshot *s);

@@ -28,6 +28,8 @@
 #include "files/trusted.h"
 #include "publish/page_guard.h"
 
+#define KEEP_BYTES 65536 /* a smaller file is freed in no time */
+
 struct image {
 	const struct sys *sys;
 	char *dir, *name;            /* name: NAME.snap */
@@ -35,18 +37,23 @@ struct image {
 	struct page *old_page;       /* that was removed; readers may have it; NULL = none was */
 	ino_t page_ino;              /* 0: its memory is lost */
 	uint64_t generation, confirmed_ms, stale_ms; /* what the page says */
+	struct {
+		uint64_t ino, ctime_ns, digest;
+	} verified; /* this, too */
 	bool in_memory;
 	bool known; /* what follows is of the file last published */
 	ino_t ino;
 	off_t size;
 	struct timespec mtime;
-	struct prepared *prepared; /* by image_prepare(); NULL = nothing is */
+	_Atomic(void *) replaced, leaving; /* files that readers had, mapped; NULL = none */
+	struct prepared *prepared;         /* by image_prepare(); NULL = nothing is */
 };
 
 struct prepared {
 	int dir;                      /* that it is prepared in; -1 = none */
 	char temporary[NAME_MAX + 1]; /* "" = an equal file is there */
 	struct stat written;
+	uint64_t digest;
 };
 
 /* ---- flattening ---- */
@@ -250,15 +257,21 @@ static void read_page(struct image *i, struct page *page)
 	i->generation = atomic_load_explicit(&page->generation, memory_order_acquire);
 	i->confirmed_ms = atomic_load_explicit(&page->confirmed_ms, memory_order_acquire);
 	i->stale_ms = atomic_load_explicit(&page->stale_ms, memory_order_acquire);
+	i->verified.ino = atomic_load_explicit(&page->verified_ino, memory_order_acquire);
+	i->verified.ctime_ns = atomic_load_explicit(&page->verified_ctime_ns, memory_order_acquire);
+	i->verified.digest = atomic_load_explicit(&page->verified_digest, memory_order_acquire);
 	page_guard_end();
 }
 
 /* Wakes readers even if the generation is the same: a lost image may have been restored. */
-static bool raise_page(struct page *page, uint64_t generation)
+static bool raise_page(struct page *page, const struct image *i)
 {
 	page_guard_begin(page);
+	atomic_store_explicit(&page->verified_ino, i->verified.ino, memory_order_release);
+	atomic_store_explicit(&page->verified_ctime_ns, i->verified.ctime_ns, memory_order_release);
+	atomic_store_explicit(&page->verified_digest, i->verified.digest, memory_order_release);
 	atomic_store_explicit(&page->withdrawn, 0, memory_order_release);
-	atomic_store_explicit(&page->generation, generation, memory_order_release);
+	atomic_store_explicit(&page->generation, i->generation, memory_order_release);
 	atomic_fetch_add_explicit(&page->futex, 1, memory_order_release);
 	syscall(SYS_futex, &page->futex, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 	return page_guard_end();
@@ -268,10 +281,16 @@ static bool raise_page(struct page *page, uint64_t generation)
 static void raise_pages(struct image *i, uint64_t generation)
 {
 	i->generation = generation;
-	if (!raise_page(i->page, generation))
+	if (!raise_page(i->page, i))
 		i->page_ino = 0;
 	if (i->old_page)
-		raise_page(i->old_page, generation);
+		raise_page(i->old_page, i);
+}
+
+static void drop_mapping(void *map)
+{
+	if (map)
+		munmap(map, PAGE_SIZE);
 }
 
 /* Replaces a removed page; readers of the old one open the new one. Unmaps the page before that,
@@ -288,17 +307,32 @@ static int renew_page(struct image *i, int dir, char why[FILE_WHY])
 	atomic_store(&fresh->confirmed_ms, i->confirmed_ms);
 	atomic_store(&fresh->generation, i->generation);
 	page_guard_end();
-	if (i->old_page)
-		munmap(i->old_page, PAGE_SIZE);
+	drop_mapping(i->old_page);
 	i->old_page = page;
 	i->page = fresh;
 	return 0;
+}
+
+/* Keeps a large file that is about to be replaced from being freed by the last reader that leaves
+ * it, which would wait for that: until the second confirmation, or publication, from now. */
+static void keep_replaced(struct image *i, int dir)
+{
+	int fd = i->in_memory && i->known && i->size >= KEEP_BYTES
+			 ? i->sys->openat(
+				   dir, i->name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0)
+			 : -1;
+	void *map = fd < 0 ? MAP_FAILED : mmap(NULL, PAGE_SIZE, PROT_NONE, MAP_SHARED, fd, 0);
+
+	if (fd >= 0)
+		i->sys->close(fd);
+	drop_mapping(atomic_exchange(&i->replaced, map == MAP_FAILED ? NULL : map));
 }
 
 void image_confirm(struct image *i, uint64_t now_ms, uint64_t stale_ms)
 {
 	struct page *page = i->page;
 
+	drop_mapping(atomic_exchange(&i->leaving, atomic_exchange(&i->replaced, NULL)));
 	i->confirmed_ms = now_ms;
 	i->stale_ms = stale_ms;
 	page_guard_begin(page);
@@ -330,7 +364,7 @@ int image_keep_page(struct image *i, char why[FILE_WHY])
 	if (!page_in_place(i, dir)) {
 		r = renew_page(i, dir, why);
 		if (r == 0)
-			raise_page(i->old_page, i->generation);
+			raise_page(i->old_page, i);
 	}
 	i->sys->close(dir);
 	return r;
@@ -362,9 +396,12 @@ int image_open(const struct sys *sys, const char *runtime_dir, const char *name,
 		i->page = page;
 		if (r == 0)
 			read_page(i, page);
-		if (r == 0 &&
-			!i->in_memory) /* it may be of another boot, whose clock was another one */
+		if (r == 0 && !i->in_memory) {
+			/* it may be of another boot, whose clock was another one, and may have cost
+			 * what was not on the disk yet */
+			memset(&i->verified, 0, sizeof(i->verified));
 			image_confirm(i, 0, i->stale_ms);
+		}
 		sys->close(dir);
 	}
 	if (r < 0) {
@@ -379,10 +416,10 @@ void image_close(struct image *i)
 {
 	if (!i)
 		return;
-	if (i->page)
-		munmap(i->page, PAGE_SIZE);
-	if (i->old_page)
-		munmap(i->old_page, PAGE_SIZE);
+	drop_mapping(i->page);
+	drop_mapping(i->old_page);
+	drop_mapping(i->replaced);
+	drop_mapping(i->leaving);
 	free(i->dir);
 	free(i->name);
 	free(i);
@@ -415,6 +452,23 @@ bool image_is_current(const struct image *i)
 	return same;
 }
 
+/* Vouches for the file that has just got its name, so that not each reader reads all of it. Where
+ * it was changed meanwhile, or is another one, or may be lost with the memory, nobody does. */
+static void note_verified(struct image *i, int dir, const struct prepared *p)
+{
+	struct stat st;
+	bool same = i->in_memory && fstatat(dir, i->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+		    st.st_ino == p->written.st_ino && st.st_size == p->written.st_size &&
+		    page_time_ns(&st.st_mtim) == page_time_ns(&p->written.st_mtim);
+
+	memset(&i->verified, 0, sizeof(i->verified));
+	if (same) {
+		i->verified.ino = st.st_ino;
+		i->verified.ctime_ns = page_time_ns(&st.st_ctim);
+		i->verified.digest = p->digest;
+	}
+}
+
 static void drop_prepared(struct image *i)
 {
 	if (i->prepared && i->prepared->dir >= 0)
@@ -439,7 +493,7 @@ int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, 
 		return dir;
 	}
 	options.ret_written = &p->written;
-	snapshot_stamp(data, len, generation);
+	p->digest = snapshot_stamp(data, len, generation);
 	if (i->known || !file_holds(i->sys, dir, i->name, data, len))
 		r = file_prepare(i->sys, dir, i->name, data, len, &options, p->temporary, why);
 	if (r)
@@ -463,10 +517,14 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 	if (r)
 		return r;
 	dir = p->dir;
-	if (p->temporary[0])
+	if (p->temporary[0]) {
+		keep_replaced(i, dir);
 		r = file_commit(i->sys, dir, i->name, p->temporary, !i->in_memory, why);
-	else
+		if (r >= 0)
+			note_verified(i, dir, p);
+	} else {
 		seen = fstatat(dir, i->name, &p->written, AT_SYMLINK_NOFOLLOW) == 0;
+	}
 	if (r >= 0 && !page_in_place(i, dir)) /* should that fail, image_keep_page() will say so */
 		renew_page(i, dir, why);
 	if (r >= 0) {

@@ -1101,6 +1101,114 @@ static void refresh__a_thousand_times__leaves_nothing_behind(void **state)
 	assert_int_equal(mappings(), 0);
 }
 
+/* ---- verified by the agent ---- */
+
+/* The page says that the agent verified the file at the path, or one that differs by so much. */
+static void vouch(uint64_t other_ino, uint64_t other_ctime, uint64_t other_digest)
+{
+	unsigned char *page = map_page();
+	struct stat st;
+	uint64_t digest;
+	int fd = open(path_of(config, ".snap"), O_RDONLY | O_CLOEXEC);
+
+	assert_int_equal(fstat(fd, &st), 0);
+	assert_int_equal(pread(fd, &digest, sizeof(digest), 8), sizeof(digest));
+	close(fd);
+	store64(page, 40, st.st_ino + other_ino);
+	store64(page, 48,
+		(uint64_t)st.st_ctim.tv_sec * 1000000000 + (uint64_t)st.st_ctim.tv_nsec +
+			other_ctime);
+	store64(page, 56, digest + other_digest);
+	munmap(page, PAGE);
+}
+
+/* Something about the file changes: it has another ctime, at the latest with the clock's next tick.
+ */
+static void change_ctime(void)
+{
+	struct stat before_it, st;
+
+	assert_int_equal(stat(path_of(config, ".snap"), &before_it), 0);
+	do {
+		assert_int_equal(chmod(path_of(config, ".snap"), 0640), 0);
+		assert_int_equal(stat(path_of(config, ".snap"), &st), 0);
+	} while (st.st_ctim.tv_sec == before_it.st_ctim.tv_sec &&
+		 st.st_ctim.tv_nsec == before_it.st_ctim.tv_nsec);
+}
+
+/* A wrong digest tells whether all of the file was read. */
+static void open__what_the_agent_verified__is_not_read_again(void **state)
+{
+	struct pullet *p;
+
+	(void)state;
+	begin("verified");
+	put_damaged(1);
+	refuses(config, 0, -EBADMSG);
+	vouch(0, 0, 0);
+	p = opened(0);
+	pullet_close(p);
+	vouch(1, 0, 0);
+	refuses(config, 0, -EBADMSG);
+	vouch(0, 1, 0);
+	refuses(config, 0, -EBADMSG);
+	vouch(0, 0, 1);
+	refuses(config, 0, -EBADMSG);
+	vouch(0, 0, 0);
+	change_ctime(); /* as any change of the file does */
+	refuses(config, 0, -EBADMSG);
+	vouch(0, 0, 0);
+	put_damaged(1); /* another file with the same bytes */
+	refuses(config, 0, -EBADMSG);
+	vouch(0, 0, 0);
+	unlink(path_of(config, ".gen"));
+	refuses(config, 0, -EBADMSG);
+}
+
+static void refresh__to_a_damaged_image_beside_a_verified_one__keeps_what_is_open(void **state)
+{
+	struct pullet *p;
+
+	(void)state;
+	begin("verified-before");
+	publish(1);
+	vouch(0, 0, 0);
+	p = opened(0);
+	put_damaged(2);
+	tell(2);
+	assert_int_equal(pullet_refresh(p), -EBADMSG);
+	assert_generation(p, 1);
+	put_image(3); /* not verified by the agent, and good */
+	tell(3);
+	assert_int_equal(pullet_refresh(p), 1);
+	assert_generation(p, 3);
+	put_image(4);
+	vouch(0, 0, 0);
+	tell(4);
+	assert_int_equal(pullet_refresh(p), 1);
+	assert_generation(p, 4);
+	pullet_close(p);
+}
+
+/* The numbers of a file are of its device: the page is not of another one. */
+static void open__of_an_image_on_another_device__reads_all_of_it(void **state)
+{
+	char elsewhere[32];
+	int fd = memfd_create("test_reader", MFD_CLOEXEC);
+
+	(void)state;
+	begin("verified-elsewhere");
+	put_damaged(1);
+	assert_true(fd >= 0);
+	snprintf(elsewhere, sizeof(elsewhere), "/proc/self/fd/%d", fd);
+	copy_to(dup(fd), path_of(config, ".snap"));
+	unlink(path_of(config, ".snap"));
+	assert_int_equal(symlink(elsewhere, path_of(config, ".snap")), 0);
+	vouch(0, 0, 0);
+	refuses(config, 0, -EBADMSG);
+	close(fd);
+}
+
 /* ---- values ---- */
 
 #define NO_INT INT64_C(-77)
@@ -2211,6 +2319,9 @@ int main(void)
 		CASE(refresh__an_error_that_may_pass__is_tried_again),
 		CASE(refresh__with_a_page_that_is_none__looks_at_the_file),
 		CASE(refresh__a_thousand_times__leaves_nothing_behind),
+		CASE(open__what_the_agent_verified__is_not_read_again),
+		CASE(refresh__to_a_damaged_image_beside_a_verified_one__keeps_what_is_open),
+		CASE(open__of_an_image_on_another_device__reads_all_of_it),
 		CASE(typed_getters__give_the_value_or_the_fallback),
 		CASE(get_double__a_double__is_exact),
 		CASE(get_double__a_string_that_is_no_finite_decimal__gives_the_fallback),

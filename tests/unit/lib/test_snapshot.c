@@ -571,12 +571,14 @@ static void stamp__gives_another_generation_and_changes_nothing_else(void **stat
 	void *built = NULL;
 	size_t count = types_entries(), len = 0, built_len = 0;
 	struct snapshot s;
+	uint64_t digest;
 
 	(void)state;
 	assert_int_equal(snapshot_build(entries, count, 1, 17, "v", (void **)&stamped, &len), 0);
-	snapshot_stamp(stamped, len, UINT64_MAX);
+	digest = snapshot_stamp(stamped, len, UINT64_MAX);
 	assert_int_equal(snapshot_open(stamped, len, &s), 0);
 	assert_true(snapshot_generation(&s) == UINT64_MAX);
+	assert_true(snapshot_digest(&s) == digest);
 	assert_true(snapshot_digest(&s) == XXH64(stamped + 16, len - 16, 0));
 	assert_int_equal(
 		snapshot_build(entries, count, UINT64_MAX, 17, "v", &built, &built_len), 0);
@@ -586,6 +588,34 @@ static void stamp__gives_another_generation_and_changes_nothing_else(void **stat
 	assert_int_equal(snapshot_open(stamped, len, &s), -EBADMSG);
 	free(built);
 	free(stamped);
+}
+
+/* One byte of a text is another one: only the digest tells. */
+static void open_verified__checks_all_but_the_digest(void **state)
+{
+	unsigned char *image = NULL;
+	struct pullet_value v;
+	struct snapshot s;
+	size_t len = 0;
+
+	(void)state;
+	entries[0] = entry("key", PULLET_STRING, "text");
+	image = build(1, &len);
+	assert_int_equal(snapshot_open_verified(image, len, &s), 0);
+	assert_true(snapshot_verify(&s));
+	assert_int_equal(snapshot_get(&s, "key", 3, &v), 0);
+	*(unsigned char *)(uintptr_t)v.text ^= 1;
+	assert_int_equal(snapshot_open(image, len, &s), -EBADMSG);
+	assert_int_equal(snapshot_open_verified(image, len, &s), 0);
+	assert_false(snapshot_verify(&s));
+	assert_int_equal(snapshot_get(&s, "key", 3, &v), 0);
+	assert_string_equal(v.text, "uext");
+	assert_int_equal(snapshot_open_verified(image, len - 8, &s), -EBADMSG);
+	image[44] = 3; /* slots: not a power of two */
+	assert_int_equal(snapshot_open_verified(image, len, &s), -EBADMSG);
+	image[0] ^= 1;
+	assert_int_equal(snapshot_open_verified(image, len, &s), -EPROTO);
+	free(image);
 }
 
 static void open__beyond_4_gib__is_refused(void **state)
@@ -1061,6 +1091,7 @@ int main(void)
 		cmocka_unit_test(build__without_memory__says_so),
 		cmocka_unit_test(build__a_type_that_is_none__makes_a_record_that_is_not_found),
 		cmocka_unit_test(stamp__gives_another_generation_and_changes_nothing_else),
+		cmocka_unit_test(open_verified__checks_all_but_the_digest),
 		cmocka_unit_test(open__beyond_4_gib__is_refused),
 		cmocka_unit_test(open__any_byte_changed__is_refused),
 		cmocka_unit_test(open__another_number_of_slots__is_refused),

@@ -305,6 +305,156 @@ static void prepared__where_it_is_there__is_not_current_when_removed_meanwhile(v
 	assert_true(image_is_current(image));
 }
 
+/* ---- verified for readers ---- */
+
+/* Whether the page vouches for the file that is in place. */
+static bool is_vouched_for(void)
+{
+	char path[SCRATCH_PATH + 16];
+	const struct page *page = map_page();
+	struct snapshot s;
+	struct stat st;
+	bool vouched;
+
+	snprintf(path, sizeof(path), "%s/web.snap", dir);
+	assert_int_equal(stat(path, &st), 0);
+	assert_int_equal(snapshot_open(data, len, &s), 0);
+	vouched = atomic_load(&page->verified_ino) == st.st_ino &&
+		  atomic_load(&page->verified_ctime_ns) == page_time_ns(&st.st_ctim) &&
+		  atomic_load(&page->verified_digest) == snapshot_digest(&s);
+	assert_true(vouched || atomic_load(&page->verified_ino) == 0);
+	munmap((void *)(uintptr_t)page, PAGE_SIZE);
+	return vouched;
+}
+
+static void publish__in_memory__vouches_for_the_file(void **state)
+{
+	(void)state;
+	scratch_need_memory();
+	assert_int_equal(open_image(), 0);
+	for (uint64_t n = 1; n < 4; n++) {
+		assert_int_equal(build("n: 1\n", 1u << 20), 0);
+		publish(n);
+		assert_true(is_vouched_for());
+	}
+	image_close(image);
+	assert_int_equal(open_image(), 0);
+	publish(3); /* the same file is there: what the page says of it holds */
+	assert_true(is_vouched_for());
+}
+
+/* A power cut may take what a disk does not have yet, and leave the page. */
+static void publish__on_a_disk__vouches_for_nothing(void **state)
+{
+	(void)state;
+	scratch_close(dir);
+	scratch_open(dir, scratch_disk());
+	assert_int_equal(open_image(), 0);
+	if (image_in_memory(image)) {
+		print_message("# %s is in memory\n", scratch_disk());
+		skip();
+	}
+	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	publish(1);
+	assert_false(is_vouched_for());
+}
+
+/* Another file has the name, or its bytes changed, between the rename and a look at it. */
+static int rename_and_replace(int from_dir, const char *from, int to_dir, const char *to)
+{
+	int r = renameat(from_dir, from, to_dir, to);
+
+	if (r == 0 && strcmp(to, "web.snap") == 0) {
+		assert_int_equal(unlinkat(to_dir, to, 0), 0);
+		scratch_write(dir, to, data, len);
+	}
+	return r;
+}
+
+static int rename_and_change(int from_dir, const char *from, int to_dir, const char *to)
+{
+	const struct timespec times[2] = {{0, UTIME_OMIT}, {1, 1}};
+	int r = renameat(from_dir, from, to_dir, to);
+
+	if (r == 0 && strcmp(to, "web.snap") == 0)
+		assert_int_equal(utimensat(to_dir, to, times, 0), 0);
+	return r;
+}
+
+static int rename_and_cut(int from_dir, const char *from, int to_dir, const char *to)
+{
+	char path[SCRATCH_PATH + 16];
+	int r = renameat(from_dir, from, to_dir, to);
+
+	snprintf(path, sizeof(path), "%s/%s", dir, to);
+	if (r == 0 && strcmp(to, "web.snap") == 0)
+		assert_int_equal(truncate(path, (off_t)len - 8), 0);
+	return r;
+}
+
+static void publish__where_somebody_touches_the_file__vouches_for_nothing(void **state)
+{
+	int (*const acts[])(int, const char *, int, const char *) = {
+		rename_and_replace, rename_and_change, rename_and_cut};
+
+	(void)state;
+	scratch_need_memory();
+	assert_int_equal(open_image(), 0);
+	for (uint64_t n = 0; n < sizeof(acts) / sizeof(acts[0]); n++) {
+		assert_int_equal(build("n: 1\n", 1u << 20), 0);
+		publish(2 * n + 1);
+		assert_true(is_vouched_for());
+		sys.renameat = acts[n];
+		publish(2 * n + 2);
+		assert_false(is_vouched_for());
+		sys.renameat = sys_real.renameat;
+	}
+}
+
+/* Files that were replaced, and are mapped. */
+static unsigned count_kept(void)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[PATH_MAX + 200];
+	unsigned n = 0;
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, dir) && strstr(line, "web.snap (deleted)");
+	fclose(f);
+	return n;
+}
+
+static void publish__over_a_large_file__keeps_it_until_readers_had_time_to_leave(void **state)
+{
+	char text[100000] = "n: ";
+
+	(void)state;
+	scratch_need_memory();
+	memset(text + 3, 'x', sizeof(text) - 4);
+	assert_int_equal(open_image(), 0);
+	assert_int_equal(build(text, 1u << 20), 0);
+	publish(1);
+	assert_int_equal(count_kept(), 0);
+	publish(2);
+	assert_int_equal(count_kept(), 1);
+	publish(3);
+	assert_int_equal(count_kept(), 1);
+	image_confirm(image, 77, 1000); /* that of this publication */
+	assert_int_equal(count_kept(), 1);
+	publish(4);
+	assert_int_equal(count_kept(), 2);
+	image_confirm(image, 78, 1000);
+	assert_int_equal(count_kept(), 1);
+	image_confirm(image, 79, 1000);
+	assert_int_equal(count_kept(), 0);
+	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	publish(5);
+	assert_int_equal(count_kept(), 1);
+	publish(6); /* over a small one */
+	assert_int_equal(count_kept(), 0);
+}
+
 static void page__that_somebody_removes__is_made_again(void **state)
 {
 	const struct page *old;
@@ -736,6 +886,10 @@ int main(void)
 		TEST(prepared__and_published__is_the_new_one),
 		TEST(prepared__where_it_is_there__is_not_removed_by_abandoning),
 		TEST(prepared__where_it_is_there__is_not_current_when_removed_meanwhile),
+		TEST(publish__in_memory__vouches_for_the_file),
+		TEST(publish__on_a_disk__vouches_for_nothing),
+		TEST(publish__where_somebody_touches_the_file__vouches_for_nothing),
+		TEST(publish__over_a_large_file__keeps_it_until_readers_had_time_to_leave),
 		TEST(page__that_somebody_removes__is_made_again),
 		TEST(page__that_somebody_replaces__gets_the_generation),
 		TEST(page__that_somebody_cuts_short__is_made_again),
