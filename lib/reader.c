@@ -3,9 +3,10 @@
  *
  * Surprising: an image is accepted whole or not at all; an invalid one changes nothing, the handle
  * keeps its version. Without a control page (an image that somebody copied) the file itself is
- * checked: another inode, size or time is another version. And a withdrawn config is an error for
- * as long as that lasts, not once: `seen` has a bit then that no futex has, so that each refresh
- * leaves the fast path, which pays nothing for it.
+ * checked: another inode, size or time is another version. Of a file that the agent verified, and
+ * nobody changed since, only the header is read (lib/FORMAT.md has why). And a withdrawn config is
+ * an error for as long as that lasts, not once: `seen` has a bit then that no futex has, so that
+ * each refresh leaves the fast path, which pays nothing for it.
  */
 #include "pullet.h"
 

@@ -2,8 +2,9 @@
  * The image, as lib/FORMAT.md lays it out.
  *
  * Surprising: a look-up checks each record against the end of the image, although the digest was
- * verified: a writer of the image can forge that. The check costs nothing beside the memory access;
- * a walk through all records at the start would cost more than the digest.
+ * verified, by the reader or by the agent: a writer of the image can forge that. The check costs
+ * nothing beside the memory access; a walk through all records at the start would cost more than
+ * the digest.
  */
 #include "snapshot.h"
 
