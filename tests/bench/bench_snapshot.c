@@ -42,6 +42,7 @@
 
 #include "document/document.h"
 #include "publish/image.h"
+#include "../../lib/page.h"
 #include "../../lib/snapshot.h"
 #include "bench.h"
 
@@ -61,12 +62,13 @@
 #define GIVE_UP_NS 2000000000u
 
 struct key { /* 32 bytes, in the order in which they are asked for: reading them is no miss */
-	char text[28];
-	uint32_t len;
+	char text[24];
+	uint32_t len, hot; /* hot: its place among the hot ones */
 };
 
 static char base[64];
 static struct key *keys, *queries[2]; /* hot, uniform */
+static struct key hot_keys[HOT];
 static const size_t query_counts[2] = {HOT_QUERIES, UNIFORM_QUERIES};
 static char pool[POOL + VALUE]; /* a value is a piece of it */
 static char **own_environ;
@@ -177,20 +179,21 @@ static void make_keys(uint32_t count)
 	static const char *const words[] = {
 		"db", "http", "cache", "limits", "feature", "log", "auth", "queue"};
 	uint64_t seed = count;
-	uint32_t hot[HOT];
 
 	keys = memory(count * sizeof(*keys));
 	for (uint32_t i = 0; i < count; i++)
 		keys[i].len = (uint32_t)snprintf(keys[i].text, sizeof(keys[i].text),
 			"svc%u.%s.key%u", (unsigned)(bench_random(&seed) % 100),
 			words[bench_random(&seed) % COUNT(words)], (unsigned)i);
-	for (size_t i = 0; i < HOT; i++)
-		hot[i] = (uint32_t)(bench_random(&seed) % count);
+	for (uint32_t i = 0; i < HOT; i++) {
+		hot_keys[i] = keys[bench_random(&seed) % count];
+		hot_keys[i].hot = i;
+	}
 	for (unsigned w = 0; w < 2; w++) {
 		queries[w] = memory(query_counts[w] * sizeof(**queries));
 		for (size_t i = 0; i < query_counts[w]; i++)
-			queries[w][i] = keys[w == 0 ? hot[bench_random(&seed) % HOT]
-						    : bench_random(&seed) % count];
+			queries[w][i] = w == 0 ? hot_keys[bench_random(&seed) % HOT]
+					       : keys[bench_random(&seed) % count];
 	}
 }
 
@@ -280,6 +283,7 @@ static struct {
 } plain;
 
 static struct pullet *handle;
+static struct pullet_key named[HOT];
 static struct cdb cdb;
 static MDB_env *env;
 static MDB_txn *txn;
@@ -404,6 +408,8 @@ static void open_all(void)
 	errno = -pullet_open(path_of("bench.snap"), 0, &handle);
 	if (errno)
 		die("pullet_open");
+	for (size_t i = 0; i < HOT; i++)
+		pullet_key_init(&named[i], handle, hot_keys[i].text, hot_keys[i].len);
 }
 
 static void close_all(void)
@@ -457,6 +463,16 @@ static const char *get_pullet(const struct key *key, size_t *ret_len)
 		return NULL;
 	*ret_len = v.len;
 	return v.text;
+}
+
+static const char *get_named(const struct key *key, size_t *ret_len)
+{
+	const struct pullet_value *v = pullet_key_get(&named[key->hot]);
+
+	if (!v)
+		return NULL;
+	*ret_len = v->len;
+	return v->text;
 }
 
 static const char *get_cdb(const struct key *key, size_t *ret_len)
@@ -549,10 +565,11 @@ static inline __attribute__((always_inline)) struct tally run(
 	return tally;
 }
 
-enum { PULLET, PLAIN, CDB, LMDB, GETENV, YAML_FILE, CONTENDERS };
+enum { PULLET, PLAIN, CDB, LMDB, NAMED, GETENV, YAML_FILE, CONTENDERS };
 
 static const char *const names[CONTENDERS] = {"pullet_get", "open addressing + XXH3, plain",
-	"tinycdb", "LMDB, long transaction", "getenv", "read + parse 1 KiB of YAML"};
+	"tinycdb", "LMDB, long transaction", "pullet_key_get", "getenv",
+	"read + parse 1 KiB of YAML"};
 
 static struct tally run_contender(unsigned c, unsigned w, size_t *at, uint64_t for_ns)
 {
@@ -565,6 +582,8 @@ static struct tally run_contender(unsigned c, unsigned w, size_t *at, uint64_t f
 		return run(get_cdb, w, at, for_ns);
 	case LMDB:
 		return run(get_lmdb, w, at, for_ns);
+	case NAMED:
+		return run(get_named, w, at, for_ns);
 	case GETENV:
 		return run(get_getenv, w, at, for_ns);
 	default:
@@ -640,9 +659,9 @@ static double ns_each[CONTENDERS][2 * COUNT(counts)], both[CONTENDERS][2 * COUNT
 	gain[CONTENDERS][2 * COUNT(counts)], /* both : one */
 	of[CONTENDERS][2 * COUNT(counts)];   /* pullet's time : this one's */
 
-static bool takes_part(unsigned c, size_t size)
+static bool takes_part(unsigned c, size_t size, unsigned w)
 {
-	return c == GETENV ? size < 2 : c == YAML_FILE ? size == 0 : true;
+	return c == NAMED ? w == 0 : c == GETENV ? size < 2 : c == YAML_FILE ? size == 0 : true;
 }
 
 static void measure(size_t size, unsigned w, int commands)
@@ -656,14 +675,14 @@ static void measure(size_t size, unsigned w, int commands)
 		for (unsigned c = 0; c < CONTENDERS; c++) {
 			struct command command = {c, w, for_ns};
 
-			if (!takes_part(c, size))
+			if (!takes_part(c, size, w))
 				continue;
 			alone[c][round] = rate(run_contender(c, w, &at, for_ns));
 			total[c][round] = run_both(commands, command, &at);
 		}
 	for (unsigned c = 0; c < CONTENDERS; c++) {
 		ns_each[c][column] = both[c][column] = gain[c][column] = NAN;
-		if (!takes_part(c, size))
+		if (!takes_part(c, size, w))
 			continue;
 		for (unsigned round = 0; round < ROUNDS; round++) {
 			ratio[0][round] = total[c][round] / alone[c][round];
@@ -673,7 +692,7 @@ static void measure(size_t size, unsigned w, int commands)
 		of[c][column] = bench_median(ratio[1], ROUNDS);
 	}
 	for (unsigned c = 0; c < CONTENDERS; c++) /* sorts */
-		if (takes_part(c, size)) {
+		if (takes_part(c, size, w)) {
 			ns_each[c][column] = 1e3 / bench_median(alone[c], ROUNDS);
 			both[c][column] = bench_median(total[c], ROUNDS);
 		}
@@ -694,7 +713,7 @@ static void measure_size(size_t size, struct written *written)
 	make_plain(counts[size]);
 	make_cdb(counts[size]);
 	make_lmdb(counts[size]);
-	if (takes_part(GETENV, size)) {
+	if (takes_part(GETENV, size, 0)) {
 		make_environ(counts[size]);
 		environ = own_environ;
 	}
@@ -735,6 +754,10 @@ static void print_lookups(void)
 		snprintf(what, sizeof(what), "%u keys, %s, pullet_get : plain hash", counts[i / 2],
 			i % 2 ? "uniform" : "hot");
 		target_times(what, of[PLAIN][i], 1.3);
+	}
+	for (size_t i = 0; i < COUNT(columns); i += 2) {
+		snprintf(what, sizeof(what), "%u keys, hot, pullet_key_get", counts[i / 2]);
+		bench_target(what, ns_each[NAMED][i], 3, "ns");
 	}
 	for (size_t i = 0; i < COUNT(columns); i++) {
 		snprintf(what, sizeof(what), "%u keys, %s, pullet_get : tinycdb", counts[i / 2],
@@ -803,16 +826,56 @@ static double us_since(uint64_t begin_ns)
 	return (double)(bench_now_ns() - begin_ns) / 1e3;
 }
 
+static double look_all_up(struct pullet *p)
+{
+	uint64_t begin_ns = bench_now_ns();
+	struct pullet_value v;
+
+	for (size_t i = 0; i < LARGE; i++) {
+		if (pullet_get(p, keys[i].text, keys[i].len, &v))
+			die(keys[i].text);
+		sink += (unsigned char)v.text[0];
+	}
+	return us_since(begin_ns);
+}
+
+/* As the agent has it. */
+static struct page *map_large_page(void)
+{
+	int fd = open(path_of("large.gen"), O_RDWR | O_CLOEXEC);
+	void *page = mmap(NULL, PAGE_SIZE, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+
+	if (fd < 0 || page == MAP_FAILED)
+		die("large.gen");
+	close(fd);
+	return page;
+}
+
 static void measure_refresh(void)
 {
-	enum { REFRESH, REFRESH_SMALL, MAPPED, TOUCHED, XXH64_DIGEST, XXH3_DIGEST, COPY, STEPS };
+	enum {
+		REFRESH,
+		UNVERIFIED,
+		LOOKUPS,
+		AGAIN,
+		REFRESH_SMALL,
+		MAPPED,
+		TOUCHED,
+		XXH64_DIGEST,
+		XXH3_DIGEST,
+		COPY,
+		STEPS
+	};
 	static const char *const steps[STEPS] = {"pullet_refresh, new image of 1 MB",
-		"the same, 16 keys", "open + mmap + munmap of it", "the same, each page touched",
-		"XXH64 over 1 MB", "XXH3 over 1 MB", "memcpy of 1 MB"};
+		"the same, read whole", "then its 6,400 keys, once", "and once more",
+		"pullet_refresh, 16 keys", "open + mmap + munmap of it",
+		"the same, each page touched", "XXH64 over 1 MB", "XXH3 over 1 MB",
+		"memcpy of 1 MB"};
 	static const char *const columns[] = {"p50 us", "p99 us"};
 	static double us[STEPS][REFRESHES];
 	struct pullet *p;
 	struct image *image;
+	struct page *page;
 	char why[FILE_WHY];
 	size_t len;
 	void *data, *copy, *small_data;
@@ -834,15 +897,25 @@ static void measure_refresh(void)
 		pullet_open(path_of("small.snap"), 0, &small))
 		die("pullet_open");
 	unchanged = refresh_unchanged(p);
+	page = map_large_page();
 	for (unsigned i = 0; i < REFRESHES; i++) {
 		uint64_t begin_ns;
 
-		if (image_publish(image, data, len, i + 2, why))
+		if (image_publish(image, data, len, 2 * i + 2, why))
 			die(why);
 		begin_ns = bench_now_ns();
 		if (pullet_refresh(p) != 1)
 			die("pullet_refresh");
 		us[REFRESH][i] = us_since(begin_ns);
+		us[LOOKUPS][i] = look_all_up(p);
+		us[AGAIN][i] = look_all_up(p);
+		if (image_publish(image, data, len, 2 * i + 3, why))
+			die(why);
+		atomic_store(&page->verified_ino, 0);
+		begin_ns = bench_now_ns();
+		if (pullet_refresh(p) != 1)
+			die("pullet_refresh");
+		us[UNVERIFIED][i] = us_since(begin_ns);
 		if (image_publish(small_image, small_data, small_len, i + 2, why))
 			die(why);
 		begin_ns = bench_now_ns();
@@ -876,9 +949,10 @@ static void measure_refresh(void)
 	}
 	printf("\n");
 	bench_target("pullet_refresh, nothing new", unchanged, 2, "ns");
-	bench_target("pullet_refresh, a new image of 1 MB, p50", p50[REFRESH], 100, "us");
+	bench_target("pullet_refresh, a new image of 1 MB, p50", p50[REFRESH], 150, "us");
 	pullet_close(p);
 	pullet_close(small);
+	munmap(page, PAGE_SIZE);
 	image_close(image);
 	image_close(small_image);
 	free(data);

@@ -590,6 +590,33 @@ static void stamp__gives_another_generation_and_changes_nothing_else(void **stat
 	free(stamped);
 }
 
+/* Finds the record by its hash, whose key is another one in one byte. */
+static void get__compares_each_byte_of_a_key(void **state)
+{
+	char key[50] = "";
+	unsigned char *image;
+	struct pullet_value v;
+	struct snapshot s;
+	size_t len, at;
+
+	(void)state;
+	for (size_t key_len = 1; key_len < sizeof(key); key_len++) {
+		key[key_len - 1] = (char)('a' + key_len % 26);
+		entries[0] = entry(key, PULLET_STRING, "text");
+		image = build(1, &len);
+		assert_int_equal(snapshot_open(image, len, &s), 0);
+		assert_int_equal(snapshot_get(&s, key, key_len, &v), 0);
+		at = (size_t)((const unsigned char *)v.text - image) - 1 - key_len;
+		for (size_t i = 0; i < key_len; i++) {
+			image[at + i] ^= 0x80;
+			assert_int_equal(snapshot_get(&s, key, key_len, &v), -ENOENT);
+			image[at + i] ^= 0x80;
+		}
+		assert_int_equal(snapshot_get(&s, key, key_len, &v), 0);
+		free(image);
+	}
+}
+
 /* One byte of a text is another one: only the digest tells. */
 static void open_verified__checks_all_but_the_digest(void **state)
 {
@@ -1091,6 +1118,7 @@ int main(void)
 		cmocka_unit_test(build__without_memory__says_so),
 		cmocka_unit_test(build__a_type_that_is_none__makes_a_record_that_is_not_found),
 		cmocka_unit_test(stamp__gives_another_generation_and_changes_nothing_else),
+		cmocka_unit_test(get__compares_each_byte_of_a_key),
 		cmocka_unit_test(open_verified__checks_all_but_the_digest),
 		cmocka_unit_test(open__beyond_4_gib__is_refused),
 		cmocka_unit_test(open__any_byte_changed__is_refused),
