@@ -488,6 +488,7 @@ static void set_environment(struct agent *a)
 		.pull.check = a->check,
 		.worker = a->worker,
 		.check = a->check,
+		.shelf = a->once ? NULL : &a->shelf,
 		.queue = &a->queue,
 		.drift = a->drift,
 		.host = a->host,

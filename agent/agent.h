@@ -33,6 +33,7 @@ struct agent {
 	struct config_env env;
 	struct log_limit goes_on;
 	struct push_budget budget;
+	struct kept_shelf shelf;
 	char host[HOST_NAME_MAX + 1];
 	struct upstream **servers;
 	struct config **configs;

@@ -17,6 +17,7 @@
 #include "files/file_watch.h"
 #include "pull/pull.h"
 #include "verify/verify.h"
+#include "version/kept_layers.h"
 #include "version/ledger.h"
 #include "lib/trigger.h"
 #include "base/loop.h"
@@ -42,7 +43,8 @@ struct config_env {
 	struct loop *loop;
 	struct pull_env pull; /* the servers */
 	struct worker *worker;
-	struct worker *check; /* what large versions are validated on; NULL = the loop */
+	struct worker *check;     /* what large versions are validated on; NULL = the loop */
+	struct kept_shelf *shelf; /* of their layers; NULL = each is parsed again */
 	struct trigger_queue *queue;
 	struct file_watch *drift; /* NULL = only the interval notices */
 	struct watch *watcher;    /* NULL = nothing is watched */

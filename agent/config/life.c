@@ -58,6 +58,7 @@ void config_free(struct config *c)
 	run_fini(c);
 	current_fini(c);
 	decisions_fini(c);
+	kept_layers_free(c->kept);
 	free(c->status.error);
 	free(c->status.log_limit);
 	free(c);

@@ -204,6 +204,7 @@ struct config {
 	void (*retired)(void *arg); /* NULL = not retiring, or no caller waits */
 	void *retired_arg;
 	struct config_task *tasks; /* on the checks' thread */
+	struct kept_layers *kept;  /* lent to a version that is on it; NULL = none */
 	bool settling;             /* config_settle() is at work */
 	unsigned resting;          /* rows, as bits */
 	struct run run;

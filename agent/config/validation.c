@@ -22,6 +22,7 @@ struct validation {
 	struct worker_job job;
 	struct config *config;
 	struct candidate *candidate;
+	struct kept_layers *kept; /* of the config, on the thread; NULL = none */
 	enum verify_level level;
 	_Atomic bool given_up; /* the result is dropped */
 	/* copied when it began */
@@ -39,8 +40,8 @@ struct validation {
 
 /* ---- versions of the store ---- */
 
-int validation_load(struct config *c, uint64_t generation, const struct ledger *overrides,
-	struct candidate **ret, char why[FILE_WHY])
+static int load_version(struct config *c, uint64_t generation, const struct ledger *overrides,
+	const struct kept_layers *kept, struct candidate **ret, char why[FILE_WHY])
 {
 	struct candidate *v = candidate_new();
 	unsigned damaged;
@@ -57,7 +58,7 @@ int validation_load(struct config *c, uint64_t generation, const struct ledger *
 			"lists those that are kept",
 			(unsigned long long)generation, c->settings->name);
 	if (r == 0) {
-		r = candidate_compose(v, c->settings, overrides, why);
+		r = candidate_compose(v, c->settings, overrides, kept, why);
 		r = r == -EINVAL ? -EBADMSG : r;
 	}
 	if (r)
@@ -65,6 +66,12 @@ int validation_load(struct config *c, uint64_t generation, const struct ledger *
 	else
 		*ret = v;
 	return r;
+}
+
+int validation_load(struct config *c, uint64_t generation, const struct ledger *overrides,
+	struct candidate **ret, char why[FILE_WHY])
+{
+	return load_version(c, generation, overrides, NULL, ret, why);
 }
 
 int validation_prepare(struct config *c, char why[FILE_WHY])
@@ -147,6 +154,30 @@ static int make_outputs(struct validation *j)
 	return r;
 }
 
+/* What the version is compared with; NULL: it is not, or is unknown. */
+static struct candidate *load_published(struct validation *j)
+{
+	struct config *c = j->config;
+	struct candidate *before;
+	char why[FILE_WHY];
+
+	if (!j->published || !needs_published(c, j->candidate) ||
+		load_version(c, j->published, c->current.overrides, j->kept, &before, why))
+		return NULL;
+	compose_drop_layers(&before->composition);
+	return before;
+}
+
+/* From here on the result alone is wanted; the next version may have the same layers. */
+static void drop_layers(struct validation *j)
+{
+	struct candidate *v = j->candidate;
+
+	if (j->kept && v->composition.merged)
+		compose_keep_layers(&v->composition, v->pieces, v->version.part_count, j->kept);
+	compose_drop_layers(&v->composition);
+}
+
 static void validate_candidate(struct validation *j)
 {
 	struct config *c = j->config;
@@ -159,23 +190,20 @@ static void validate_candidate(struct validation *j)
 	if (r == -EINVAL)
 		r = -EIO; /* that is what a bad version is */
 	if (r == 0)
-		r = candidate_compose(j->candidate, c->settings, c->step.overrides, why);
-	compose_drop_layers(&j->candidate->composition);
+		r = candidate_compose(j->candidate, c->settings, c->step.overrides, j->kept, why);
 	if (r == 0 && j->not_ready) {
 		r = j->not_ready == -EINVAL ? -EIO : j->not_ready; /* not the version's fault */
 		snprintf(why, sizeof(why), "%s", j->not_ready_why);
 	}
+	if (r == 0 && !j->given_up)
+		before = load_published(j);
+	drop_layers(j);
 	if (r || j->given_up) {
 		snprintf(j->result.why, sizeof(j->result.why), "%s", why);
 		j->error = r;
-		return;
+	} else {
+		j->error = check_candidate(j, before);
 	}
-	if (j->published && needs_published(c, j->candidate) &&
-		validation_load(c, j->published, c->current.overrides, &before, why))
-		before = NULL; /* unknown */
-	if (before)
-		compose_drop_layers(&before->composition);
-	j->error = j->given_up ? 0 : check_candidate(j, before);
 	candidate_free(before);
 	if (j->error == 0 && !j->given_up)
 		j->error = make_outputs(j);
@@ -201,6 +229,8 @@ static void validation_done(struct worker_job *job)
 	struct config *c = j->config;
 
 	c->step.validating = NULL;
+	if (j->kept)
+		kept_layers_return(j->kept);
 	if (j->given_up)
 		step_drop(c);
 	else
@@ -213,6 +243,21 @@ static void validation_done(struct worker_job *job)
 void validation_give_up(struct validation *j)
 {
 	j->given_up = true;
+}
+
+/* What the config keeps, for the job; NULL = nothing. A single layer is a new one whenever it is
+ * parsed, and files of a set are not merged. */
+static struct kept_layers *lend_layers(struct config *c)
+{
+	const struct settings_config *s = c->settings;
+
+	if (!c->env->shelf || s->layer_count < 2 || s->dir || s->type == SETTINGS_TYPE_BYTES)
+		return NULL;
+	if (c->kept)
+		kept_layers_lend(c->kept);
+	else
+		c->kept = kept_layers_new(c->env->shelf);
+	return c->kept;
 }
 
 /* ---- both ways ---- */
@@ -249,6 +294,7 @@ void validation_start(struct config *c, enum verify_level level)
 	j = c->env->check && !c->step.starts && is_large_candidate(c) ? malloc(sizeof(*j)) : NULL;
 	if (j) {
 		begin_validation(c, level, j);
+		j->kept = lend_layers(c);
 		j->job = (struct worker_job){.run = run_validation, .done = validation_done};
 		c->step.validating = j;
 		worker_submit(c->env->check, &j->job);

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,6 +22,7 @@ struct chunk {
 };
 
 struct document {
+	_Atomic unsigned others; /* owners beside the first */
 	struct chunk *chunks;
 	struct node *root;
 	size_t nodes;
@@ -73,11 +75,17 @@ struct document *document_new(void)
 	return d;
 }
 
+struct document *document_share(struct document *d)
+{
+	atomic_fetch_add(&d->others, 1);
+	return d;
+}
+
 void document_free(struct document *d)
 {
 	struct chunk *next;
 
-	if (!d)
+	if (!d || atomic_fetch_sub(&d->others, 1) > 0)
 		return;
 	for (struct chunk *c = d->chunks; c; c = next) {
 		next = c->next;
@@ -171,6 +179,15 @@ const struct node *document_root(const struct document *d)
 size_t document_bytes(const struct document *d)
 {
 	return d->bytes;
+}
+
+size_t document_memory(const struct document *d)
+{
+	size_t bytes = sizeof(*d);
+
+	for (const struct chunk *c = d->chunks; c; c = c->next)
+		bytes += sizeof(*c) + c->size;
+	return bytes;
 }
 
 const struct node *node_find(const struct node *map, const char *key)

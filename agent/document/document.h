@@ -95,11 +95,16 @@ int document_parse(enum document_type type, const char *data, size_t len, unsign
 	struct document **ret_document, struct document_error *ret_error);
 /* One without a root, to be filled by document_add(). NULL when memory is out. */
 struct document *document_new(void);
+/* Another owner of it, who frees it as well. Any thread. Returns it. */
+struct document *document_share(struct document *d);
+/* NULL is allowed. The last owner's call frees it. */
 void document_free(struct document *d);
 /* The root: always a map. Borrowed. NULL of NULL. */
 const struct node *document_root(const struct document *d);
 /* Bytes of its keys and texts. */
 size_t document_bytes(const struct document *d);
+/* Bytes of memory that it takes, all in all. */
+size_t document_memory(const struct document *d);
 /* The child of a map by name, or NULL: also of NULL, and of what is no map. */
 const struct node *node_find(const struct node *map, const char *key);
 /* The same if it is of this type, else NULL. */

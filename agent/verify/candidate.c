@@ -193,7 +193,7 @@ int candidate_append_product(struct candidate *c)
 /* ---- document ---- */
 
 int candidate_compose(struct candidate *c, const struct settings_config *config,
-	const struct ledger *ledger, char why[FILE_WHY])
+	const struct ledger *ledger, const struct kept_layers *kept, char why[FILE_WHY])
 {
 	size_t documents = 0;
 
@@ -206,7 +206,7 @@ int candidate_compose(struct candidate *c, const struct settings_config *config,
 		return -EINVAL;
 	}
 	return compose_document(
-		config, c->pieces, c->version.part_count, ledger, &c->composition, why);
+		config, c->pieces, c->version.part_count, ledger, kept, &c->composition, why);
 }
 
 /* The pulled bytes, without the signature behind them. */

@@ -49,9 +49,9 @@ int candidate_load(struct candidate *c, struct store *store, uint64_t generation
 /* Appends the output of `format: run` to the body that is saved: a start does not run the program.
  * 0 or the buffer's error. */
 int candidate_append_product(struct candidate *c);
-/* Parses and merges. */
+/* Parses and merges. kept: layers that are not parsed again; NULL = none. */
 int candidate_compose(struct candidate *c, const struct settings_config *config,
-	const struct ledger *ledger, char why[FILE_WHY]);
+	const struct ledger *ledger, const struct kept_layers *kept, char why[FILE_WHY]);
 /* Text and snapshot; `format: run` is not done here. version_text: for the snapshot, or NULL. */
 int candidate_outputs(struct candidate *c, const struct settings_config *config,
 	const char *version_text, bool snapshot, char why[FILE_WHY]);

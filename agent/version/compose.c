@@ -21,17 +21,25 @@ static const char *type_text(const struct part *p)
 
 /* ---- layers ---- */
 
-static int parse_layer(const struct settings_config *config, const struct compose_piece *piece,
-	struct document **ret, char why[FILE_WHY])
+static enum document_type layer_type(const struct compose_piece *piece)
 {
+	return piece->facts->type[0] == 'j' ? DOCUMENT_JSON : DOCUMENT_YAML;
+}
+
+static int parse_layer(const struct settings_config *config, const struct compose_piece *piece,
+	const struct kept_layers *kept, struct document **ret, char why[FILE_WHY])
+{
+	enum document_type type = layer_type(piece);
 	struct document_error e = {0};
 	char at[64] = "";
 	int r;
 
 	if (piece->facts->absent || piece->facts->type[0] == 'b')
 		return 0;
-	r = document_parse(piece->facts->type[0] == 'j' ? DOCUMENT_JSON : DOCUMENT_YAML,
-		piece->data, piece->facts->len, 0, ret, &e);
+	*ret = kept ? kept_layers_find(kept, type, piece->data, piece->facts->len) : NULL;
+	if (*ret)
+		return 0;
+	r = document_parse(type, piece->data, piece->facts->len, 0, ret, &e);
 	if (r == 0)
 		return 0;
 	if (e.line)
@@ -207,15 +215,15 @@ static int merge_composition(
 }
 
 int compose_document(const struct settings_config *config, const struct compose_piece *pieces,
-	size_t count, const struct ledger *ledger, struct composition *ret_composition,
-	char why[FILE_WHY])
+	size_t count, const struct ledger *ledger, const struct kept_layers *kept,
+	struct composition *ret_composition, char why[FILE_WHY])
 {
 	struct composition c = {.layer_count = config->layer_count};
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < count; i++)
 		if (!pieces[i].signature)
-			r = parse_layer(config, &pieces[i], &c.layers[pieces[i].layer], why);
+			r = parse_layer(config, &pieces[i], kept, &c.layers[pieces[i].layer], why);
 	for (size_t i = 0; r == 0 && ledger && i < ledger->override_count; i++) {
 		r = parse_override(&ledger->overrides[i], &c.overrides[i], why);
 		c.override_count += r == 0;
@@ -227,6 +235,22 @@ int compose_document(const struct settings_config *config, const struct compose_
 	else
 		*ret_composition = c;
 	return r;
+}
+
+void compose_keep_layers(const struct composition *c, const struct compose_piece *pieces,
+	size_t count, struct kept_layers *kept)
+{
+	struct kept_layer layers[SETTINGS_MAX_LAYERS];
+	size_t n = 0;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct compose_piece *p = &pieces[i];
+
+		if (!p->signature && c->layers[p->layer])
+			layers[n++] = (struct kept_layer){
+				layer_type(p), p->data, p->facts->len, c->layers[p->layer]};
+	}
+	kept_layers_replace(kept, layers, n);
 }
 
 static void free_layers(struct composition *c)

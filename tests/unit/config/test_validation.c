@@ -4,6 +4,7 @@
 
 static char large[60000];
 static unsigned retired;
+static struct kept_shelf shelf;
 
 static void note_retired(void *arg)
 {
@@ -473,6 +474,127 @@ static void schema__that_is_bad__matters_to_new_versions_alone(void **state)
 	assert_failed("cannot compose the current version again"); /* it is checked */
 }
 
+/* ---- layers that are kept ---- */
+
+/* Three layers, of which the first is large. */
+static void begin_layers(const char *extra)
+{
+	core.env.check = &world.checks;
+	core.env.shelf = &shelf;
+	core.from = "[{server: main, path: /base.yaml}, {server: main, path: /web.yaml}, "
+		    "{server: main, path: /host.yaml}]";
+	world_put("/base.yaml", make_large(1));
+	world_put("/host.yaml", "h: 1\n");
+	server_has("w: 1\n");
+	agent_starts(extra);
+}
+
+/* The tree that is kept of a text, or NULL. */
+static const struct document *kept(const char *text)
+{
+	struct document *d = core.config->kept ? kept_layers_find(core.config->kept, DOCUMENT_YAML,
+							 text, strlen(text))
+					       : NULL;
+
+	document_free(d); /* whose owner the config is */
+	return d;
+}
+
+static void one_layer__that_changes__is_the_only_one_that_is_parsed(void **state)
+{
+	const struct document *base, *host;
+
+	(void)state;
+	begin_layers("format: json, guard: {max_changes: 9}");
+	base = kept(make_large(1));
+	host = kept("h: 1\n");
+	assert_non_null(base);
+	assert_non_null(host);
+	pull_of("w: 2\n");
+	assert_generation(2);
+	assert_ptr_equal(kept(make_large(1)), base);
+	assert_ptr_equal(kept("h: 1\n"), host);
+	assert_non_null(kept("w: 2\n"));
+	assert_null(kept("w: 1\n"));
+	world_put("/base.yaml", make_large(2));
+	pull();
+	assert_generation(3);
+	assert_null(kept(make_large(1)));
+	assert_non_null(kept(make_large(2)));
+	assert_ptr_equal(kept("h: 1\n"), host);
+}
+
+static void bad_layer__leaves_what_was_kept(void **state)
+{
+	const struct document *base;
+
+	(void)state;
+	begin_layers("");
+	base = kept(make_large(1));
+	pull_of("w: [\n");
+	assert_generation(1);
+	assert_ptr_equal(kept(make_large(1)), base);
+	assert_non_null(kept("w: 1\n"));
+	pull_of("w: 3\n");
+	assert_generation(2);
+	assert_ptr_equal(kept(make_large(1)), base);
+}
+
+static void reload__forgets_what_was_kept(void **state)
+{
+	(void)state;
+	begin_layers("");
+	assert_true(shelf.bytes > strlen(make_large(1)));
+	agent_reloads("");
+	assert_null(core.config->kept); /* a start keeps nothing */
+	assert_int_equal(shelf.bytes, 0);
+	pull_of("w: 2\n");
+	assert_non_null(kept("w: 2\n"));
+}
+
+static void retired__while_layers_are_lent__frees_them(void **state)
+{
+	(void)state;
+	begin_layers("");
+	world.checks.held = true;
+	pull_of("w: 2\n");
+	assert_non_null(core.config->step.validating);
+	agent_crashes();
+	assert_int_equal(shelf.bytes, 0);
+	assert_null(shelf.first);
+	world.checks.held = false;
+	agent_starts("");
+	world.checks.held = true;
+	pull_of("w: 3\n");
+	assert_false(config_retire(core.config, note_retired, NULL));
+	world.checks.held = false;
+	world_turn();
+	agent_crashes();
+	assert_int_equal(shelf.bytes, 0);
+}
+
+static void layers__that_are_not_merged_or_not_large__are_not_kept(void **state)
+{
+	(void)state;
+	core.env.shelf = &shelf;
+	begin("");
+	pull_of(make_large(2)); /* a single one */
+	assert_null(core.config->kept);
+	agent_crashes();
+	core.from = "[{server: main, path: /web.yaml}, {server: main, path: /host.yaml}]";
+	world_put("/host.yaml", "h: 1\n");
+	server_has("w: 1\n");
+	agent_starts("format: json");
+	pull_of("w: 2\n"); /* small ones */
+	assert_generation(4);
+	assert_null(core.config->kept);
+	agent_crashes();
+	core.env.shelf = NULL; /* nothing is kept */
+	agent_starts("");
+	pull_of(make_large(3));
+	assert_null(core.config->kept);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -500,6 +622,11 @@ int main(void)
 		CORE_TEST(schema__with_strange_keywords__is_said_with_them),
 		CORE_TEST(checks__that_take_long__are_seen_by_the_watchdog),
 		CORE_TEST(schema__that_is_bad__matters_to_new_versions_alone),
+		CORE_TEST(one_layer__that_changes__is_the_only_one_that_is_parsed),
+		CORE_TEST(bad_layer__leaves_what_was_kept),
+		CORE_TEST(reload__forgets_what_was_kept),
+		CORE_TEST(retired__while_layers_are_lent__frees_them),
+		CORE_TEST(layers__that_are_not_merged_or_not_large__are_not_kept),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

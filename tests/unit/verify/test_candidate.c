@@ -72,7 +72,7 @@ static void load(struct work *w, const char *product)
 static int outputs(struct work *w, bool snapshot)
 {
 	struct settings_config *c = w->settings->configs[0];
-	int r = candidate_compose(w->candidate, c, w->ledger, w->why);
+	int r = candidate_compose(w->candidate, c, w->ledger, NULL, w->why);
 
 	return r ? r : candidate_outputs(w->candidate, c, "v1", snapshot, w->why);
 }

@@ -151,7 +151,7 @@ static int compose(struct candidate *c, char *why)
 {
 	static const struct ledger none;
 
-	return candidate_compose(c, settings->configs[0], &none, why);
+	return candidate_compose(c, settings->configs[0], &none, NULL, why);
 }
 
 static int take_and_compose(struct candidate *c, char *why)

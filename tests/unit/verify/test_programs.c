@@ -107,7 +107,7 @@ static void compose_it(struct work *w)
 	if (w->body.len)
 		assert_int_equal(buffer_append(&c->body, w->body.data, w->body.len), 0);
 	version_pieces(&c->version, &c->body, c->pieces);
-	if (candidate_compose(c, config, NULL, w->why) ||
+	if (candidate_compose(c, config, NULL, NULL, w->why) ||
 		candidate_outputs(c, config, NULL, false, w->why))
 		fail_msg("%s", w->why);
 	w->options = (struct programs_options){

@@ -67,7 +67,7 @@ static void submit(struct court *c)
 
 	version_end(&c->version, &c->body);
 	version_pieces(&c->version, &c->body, c->pieces);
-	if (compose_document(c->settings->configs[0], c->pieces, c->version.part_count, NULL,
+	if (compose_document(c->settings->configs[0], c->pieces, c->version.part_count, NULL, NULL,
 		    &c->composition, why))
 		fail_msg("%s", why);
 	c->the_case.pieces = c->pieces;

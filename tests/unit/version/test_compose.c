@@ -12,6 +12,7 @@
 
 #include "version/compose.h"
 #include "document/key_path.h"
+#include "tests/unit/fixture/model_random.h"
 #include "tests/unit/fixture/scratch.h"
 
 #define ONE "configs:\n  web:\n    url: http://x/web.yaml\n    file: /run/web.yaml\n"
@@ -56,8 +57,8 @@ static int compose_it(struct work *w)
 	struct compose_piece pieces[STORE_MAX_PARTS];
 
 	version_pieces(&w->version, &w->body, pieces);
-	return compose_document(
-		w->settings->configs[0], pieces, w->version.part_count, w->ledger, &w->c, w->why);
+	return compose_document(w->settings->configs[0], pieces, w->version.part_count, w->ledger,
+		NULL, &w->c, w->why);
 }
 
 static void end(struct work *w)
@@ -364,7 +365,8 @@ static void override__without_a_ledger__is_none(void **state)
 	begin(&w, ONE);
 	add(&w, "yaml", "a: 1\n");
 	version_pieces(&w.version, &w.body, pieces);
-	assert_int_equal(compose_document(w.settings->configs[0], pieces, 1, NULL, &w.c, w.why), 0);
+	assert_int_equal(
+		compose_document(w.settings->configs[0], pieces, 1, NULL, NULL, &w.c, w.why), 0);
 	assert_document(w.c.root, "a: 1\n");
 	end(&w);
 }
@@ -549,6 +551,102 @@ static void compose__of_as_many_layers_as_there_may_be__frees_each_once(void **s
 	end(&w);
 }
 
+/* ---- kept layers ---- */
+
+/* Composes these three layers by what is kept, and keeps them. */
+static void compose_by_kept(struct work *w, struct kept_layers *k, const char *const texts[3])
+{
+	struct compose_piece pieces[STORE_MAX_PARTS];
+
+	begin(w, THREE);
+	add(w, "yaml", texts[0]);
+	add(w, "json", texts[1]);
+	add(w, "yaml", texts[2]);
+	version_pieces(&w->version, &w->body, pieces);
+	assert_int_equal(
+		compose_document(w->settings->configs[0], pieces, 3, NULL, k, &w->c, w->why), 0);
+	compose_keep_layers(&w->c, pieces, 3, k);
+}
+
+static void compose__by_kept_layers__parses_only_what_has_changed(void **state)
+{
+	struct kept_shelf shelf = {0};
+	struct kept_layers *k = kept_layers_new(&shelf);
+	const struct document *layers[3];
+	struct work w;
+
+	(void)state;
+	compose_by_kept(&w, k, (const char *const[]){"a: 1\nb: 1\n", "{\"b\": 2}", "c: 1\n"});
+	memcpy(layers, w.c.layers, sizeof(layers));
+	assert_document(w.c.root, "a: 1\nb: 2\nc: 1\n");
+	end(&w);
+	compose_by_kept(&w, k, (const char *const[]){"a: 1\nb: 1\n", "{\"b\": 3}", "c: 1\n"});
+	assert_ptr_equal(w.c.layers[0], layers[0]);
+	assert_ptr_equal(w.c.layers[2], layers[2]);
+	assert_document(w.c.root, "a: 1\nb: 3\nc: 1\n");
+	layers[1] = w.c.layers[1];
+	end(&w);
+	compose_by_kept(&w, k, (const char *const[]){"b: 4\n", "{\"b\": 3}", NULL});
+	assert_ptr_equal(w.c.layers[1], layers[1]);
+	assert_document(w.c.root, "b: 3\n");
+	end(&w);
+	kept_layers_free(k);
+}
+
+/* The same text is read by another reader when its type has changed. */
+static void compose__by_kept_layers_of_another_type__parses_them_again(void **state)
+{
+	struct kept_shelf shelf = {0};
+	struct kept_layers *k = kept_layers_new(&shelf);
+	struct compose_piece pieces[STORE_MAX_PARTS];
+	struct work w;
+
+	(void)state;
+	compose_by_kept(&w, k, (const char *const[]){"a: 1\n", "{\"b\": 2}", "c: 1\n"});
+	end(&w);
+	begin(&w, THREE);
+	add(&w, "json", "a: 1\n");
+	add(&w, "json", "{\"b\": 2}");
+	version_pieces(&w.version, &w.body, pieces);
+	assert_int_equal(
+		compose_document(w.settings->configs[0], pieces, 2, NULL, k, &w.c, w.why), -EINVAL);
+	end(&w);
+	kept_layers_free(k);
+}
+
+static void compose__of_random_versions__is_the_same_with_and_without_kept_layers(void **state)
+{
+	static const char *const yaml[] = {
+		"a: 1\n", "a: {b: 1}\n", "a: ~\nb: 2\n", "&x k: [1, 2]\n", "a: {c: 1.50}\n", NULL};
+	static const char *const json[] = {"{}", "{\"a\": {\"b\": 2}}", "{\"a\": null}", NULL};
+	struct kept_shelf shelf = {0};
+	struct kept_layers *k = kept_layers_new(&shelf);
+
+	(void)state;
+	model_random_start();
+	for (unsigned i = 0; i < 500; i++) {
+		const char *texts[3] = {
+			yaml[random_bits() % 6], json[random_bits() % 4], yaml[random_bits() % 6]};
+		struct work by_kept, fresh;
+		struct buffer expected;
+
+		begin(&fresh, THREE);
+		add(&fresh, "yaml", texts[0]);
+		add(&fresh, "json", texts[1]);
+		add(&fresh, "yaml", texts[2]);
+		assert_int_equal(compose_it(&fresh), 0);
+		buffer_init(&expected, 1u << 20);
+		assert_int_equal(document_write(fresh.c.root, DOCUMENT_YAML, &expected), 0);
+		compose_by_kept(&by_kept, k, texts);
+		assert_document(by_kept.c.root, expected.data);
+		buffer_fini(&expected);
+		end(&by_kept);
+		end(&fresh);
+	}
+	kept_layers_free(k);
+	assert_int_equal(shelf.bytes, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -574,6 +672,10 @@ int main(void)
 		cmocka_unit_test(value__of_long_json__is_read_as_json),
 		cmocka_unit_test(value__that_is_too_long__is_refused_with_a_sentence),
 		cmocka_unit_test(compose__of_as_many_layers_as_there_may_be__frees_each_once),
+		cmocka_unit_test(compose__by_kept_layers__parses_only_what_has_changed),
+		cmocka_unit_test(compose__by_kept_layers_of_another_type__parses_them_again),
+		cmocka_unit_test(
+			compose__of_random_versions__is_the_same_with_and_without_kept_layers),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
