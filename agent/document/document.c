@@ -52,15 +52,16 @@ static void *arena_take(struct document *d, size_t size)
 	return p;
 }
 
-static const char *arena_text(struct document *d, const char *text, size_t len)
+/* Copies a text to *at, behind which *at is then. NULL of NULL. */
+static const char *copy_text(char **at, const char *text, size_t len)
 {
-	char *p = arena_take(d, len + 1);
+	char *p = *at;
 
-	if (p) {
-		if (len)
-			memcpy(p, text, len);
-		p[len] = '\0';
-	}
+	if (!text)
+		return NULL;
+	memcpy(p, text, len);
+	p[len] = '\0';
+	*at += len + 1;
 	return p;
 }
 
@@ -99,6 +100,7 @@ struct node *document_add(struct document *d, struct node *parent, enum node_typ
 	struct document_error *err)
 {
 	struct node *n;
+	char *texts;
 
 	if (d->nodes == d->max_nodes) {
 		snprintf(err->message, sizeof(err->message), DOCUMENT_MANY_VALUES);
@@ -111,14 +113,13 @@ struct node *document_add(struct document *d, struct node *parent, enum node_typ
 	}
 	d->room -= text_len + key_len;
 	d->bytes += text_len + key_len;
-	n = arena_take(d, sizeof(*n));
+	n = arena_take(d, sizeof(*n) + (text ? text_len + 1 : 0) + (key ? key_len + 1 : 0));
 	if (!n)
 		return NULL;
 	*n = (struct node){.type = type, .text_len = text_len, .key_len = key_len};
-	n->text = text ? arena_text(d, text, text_len) : NULL;
-	n->key = key ? arena_text(d, key, key_len) : NULL;
-	if ((text && !n->text) || (key && !n->key))
-		return NULL;
+	texts = (char *)(n + 1);
+	n->text = copy_text(&texts, text, text_len);
+	n->key = copy_text(&texts, key, key_len);
 	d->nodes++;
 	if (!parent) {
 		if (!d->root)
@@ -278,6 +279,16 @@ static void unlink_dropped(struct node *map)
 	}
 }
 
+/* As a program writes them: none is there twice. */
+static bool are_keys_ascending(const struct node *map)
+{
+	const struct node *c = map->first;
+
+	while (c->next && node_compare_keys(c, c->next) < 0)
+		c = c->next;
+	return !c->next;
+}
+
 int document_settle_keys(struct node *map, unsigned flags, struct document_error *err)
 {
 	const struct node *duplicate = NULL, *first = NULL;
@@ -285,7 +296,7 @@ int document_settle_keys(struct node *map, unsigned flags, struct document_error
 	size_t n = 0, kept = 0;
 	bool dropped = false;
 
-	if (map->count < 2)
+	if (map->count < 2 || are_keys_ascending(map))
 		return 0;
 	sorted = malloc(map->count * sizeof(*sorted));
 	if (!sorted)

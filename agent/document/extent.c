@@ -40,6 +40,7 @@ static void measure_children(const struct node *parent, uint64_t path, struct ex
 		bool leaf = n->type < NODE_LIST;
 
 		e->values++;
+		e->paths += own + 1;
 		e->leaf_paths += leaf ? own + 1 : 0;
 		e->image_bytes +=
 			snapshot_record_size(own, leaf && n->type != NODE_NULL ? n->text_len : 0);

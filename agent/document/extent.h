@@ -16,7 +16,8 @@
 
 struct extent {
 	uint64_t values;      /* below the root */
-	uint64_t leaf_paths;  /* bytes of the paths of single values, each with its NUL */
+	uint64_t paths;       /* bytes of their paths, each with its NUL */
+	uint64_t leaf_paths;  /* those of single values */
 	uint64_t image_bytes; /* of the snapshot, but for its version */
 };
 

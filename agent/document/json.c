@@ -20,6 +20,7 @@
 #include "document/document.h"
 #include "text/json_text.h"
 
+#define JSON_CHUNK ((size_t)16 * 1024)
 #define NO_NUL "a NUL character: no text can hold it"
 
 static size_t find_character(const char *data, size_t len, size_t i, char c)
@@ -29,15 +30,21 @@ static size_t find_character(const char *data, size_t len, size_t i, char c)
 	return found ? (size_t)(found - data) : len;
 }
 
-/* The quote that ends the string whose text begins at i; len when none does. */
+/* The quote that ends the string whose text begins at i; len when none does: the first one behind
+ * an even number of backslashes. */
 static size_t string_end(const char *data, size_t len, size_t i)
 {
-	size_t quote = find_character(data, len, i, '"'), escape;
+	size_t quote = find_character(data, len, i, '"'), begin = i;
 
-	while ((escape = find_character(data, quote, i, '\\')) < quote) {
-		i = escape + 2;
-		if (i > quote)
-			quote = find_character(data, len, i, '"');
+	while (quote < len) {
+		size_t backslashes = 0;
+
+		while (quote - backslashes > begin && data[quote - 1 - backslashes] == '\\')
+			backslashes++;
+		if (backslashes % 2 == 0)
+			break;
+		begin = quote + 1;
+		quote = find_character(data, len, begin, '"');
 	}
 	return quote;
 }
@@ -82,12 +89,23 @@ struct cursor {
 static void next_token(struct cursor *c)
 {
 	for (;; c->at++) {
-		if (*c->at == '\n' || (*c->at == '\r' && c->at[1] != '\n')) {
+		switch (*c->at) {
+		case '\r':
+			if (c->at[1] == '\n') {
+				c->column++;
+				break;
+			} /* fall through */
+		case '\n':
 			c->line++;
 			c->column = 1;
-		} else if (memchr("\r\t ,:", *c->at, 5)) {
+			break;
+		case ' ':
+		case '\t':
+		case ',':
+		case ':':
 			c->column++;
-		} else {
+			break;
+		default:
 			return;
 		}
 	}
@@ -99,11 +117,14 @@ static void skip_bytes(struct cursor *c, size_t len)
 	c->column += (unsigned)len;
 }
 
-static void skip_string(struct cursor *c)
+/* value: what it says. Where it is written like that, its end is known. */
+static void skip_string(struct cursor *c, const char *value, size_t value_len)
 {
-	size_t len = string_end(c->at, (size_t)(c->end - c->at), 1) + 1;
+	size_t left = (size_t)(c->end - c->at), len = value_len + 2;
 
 	assert(*c->at == '"');
+	if (len > left || c->at[len - 1] != '"' || memcmp(c->at + 1, value, value_len) != 0)
+		len = string_end(c->at, left, 1) + 1;
 	c->column += (unsigned)document_characters(c->at, len);
 	c->at += len;
 }
@@ -139,8 +160,8 @@ static int reject_json_at(
 	return -EINVAL;
 }
 
-static int convert_value(struct reader *r, struct node *parent, const char *key, json_t *value,
-	struct node **ret_node);
+static int convert_value(struct reader *r, struct node *parent, const char *key, size_t key_len,
+	json_t *value, struct node **ret_node);
 
 /* The cursor is at the bracket that opens; goes behind the one that closes. */
 static int convert_members(struct reader *r, struct node *n, json_t *value)
@@ -154,12 +175,13 @@ static int convert_members(struct reader *r, struct node *n, json_t *value)
 	skip_bytes(&r->cursor, 1);
 	json_object_foreach(value, key, member)
 	{
+		size_t key_len = strlen(key);
 		struct cursor at;
 
 		next_token(&r->cursor);
 		at = r->cursor;
-		skip_string(&r->cursor);
-		error = convert_value(r, n, key, member, &child);
+		skip_string(&r->cursor, key, key_len);
+		error = convert_value(r, n, key, key_len, member, &child);
 		if (error)
 			return error;
 		child->key_line = at.line;
@@ -167,7 +189,7 @@ static int convert_members(struct reader *r, struct node *n, json_t *value)
 	}
 	json_array_foreach(value, i, member)
 	{
-		error = convert_value(r, n, NULL, member, &child);
+		error = convert_value(r, n, NULL, 0, member, &child);
 		if (error)
 			return error;
 	}
@@ -182,8 +204,8 @@ static const char *scalar_text(struct cursor *c, json_t *value, size_t *ret_len)
 	const char *text = c->at;
 
 	if (json_is_string(value)) {
-		skip_string(c);
 		*ret_len = json_string_length(value);
+		skip_string(c, json_string_value(value), *ret_len);
 		return json_string_value(value);
 	}
 	*ret_len = json_is_false(value) ? strlen("false") : strlen("true"); /* or null */
@@ -241,8 +263,8 @@ static enum node_type type_of(json_t *value, const char *text, size_t len)
 	return NODE_NULL;
 }
 
-static int convert_value(struct reader *r, struct node *parent, const char *key, json_t *value,
-	struct node **ret_node)
+static int convert_value(struct reader *r, struct node *parent, const char *key, size_t key_len,
+	json_t *value, struct node **ret_node)
 {
 	bool has_text = !json_is_object(value) && !json_is_array(value);
 	const char *text = NULL, *message;
@@ -254,8 +276,8 @@ static int convert_value(struct reader *r, struct node *parent, const char *key,
 	at = r->cursor;
 	if (has_text)
 		text = scalar_text(&r->cursor, value, &len);
-	n = document_add(r->document, parent, type_of(value, text, len), key, key ? strlen(key) : 0,
-		text, len, r->error);
+	n = document_add(
+		r->document, parent, type_of(value, text, len), key, key_len, text, len, r->error);
 	r->error->line = at.line;
 	r->error->column = at.column;
 	if (!n)
@@ -346,64 +368,78 @@ static int parse_error(
 /* ---- memory ---- */
 
 /* jansson goes on without what it could not allocate: it drops characters, calls that an error of
- * syntax, or aborts. So an allocation that fails ends the call, and all its blocks are freed. */
-struct json_block {
-	struct json_block *next, *previous;
+ * syntax, or aborts. So an allocation that fails ends the call. What it frees stays until all of it
+ * is freed at once: that is at most as much again as it holds. */
+struct json_chunk {
+	struct json_chunk *next;
+	size_t left;
+	char *at;
 	max_align_t data[];
 };
 
 static _Thread_local struct {
 	jmp_buf failed;
-	struct json_block all; /* a ring */
+	struct json_chunk *chunks;
 } json_memory;
 
 static void *allocate_json(size_t size)
 {
-	struct json_block *b = malloc(sizeof(*b) + size), *all = &json_memory.all;
+	size_t aligned = (size + sizeof(max_align_t) - 1) & ~(sizeof(max_align_t) - 1), room;
+	struct json_chunk *c = json_memory.chunks;
+	void *p;
 
-	if (!b)
-		longjmp(json_memory.failed, 1);
-	b->next = all->next;
-	b->previous = all;
-	all->next->previous = b;
-	all->next = b;
-	return b->data;
+	if (!c || c->left < aligned) {
+		room = aligned > JSON_CHUNK ? aligned : JSON_CHUNK;
+		c = aligned < size ? NULL : malloc(sizeof(*c) + room);
+		if (!c)
+			longjmp(json_memory.failed, 1);
+		*c = (struct json_chunk){json_memory.chunks, room, (char *)c->data};
+		json_memory.chunks = c;
+	}
+	p = c->at;
+	c->at += aligned;
+	c->left -= aligned;
+	return p;
 }
 
-static void free_json(void *data)
+static void keep_json(void *data)
 {
-	struct json_block *b;
+	(void)data;
+}
 
-	if (!data)
-		return;
-	b = (struct json_block *)((char *)data - offsetof(struct json_block, data));
-	b->next->previous = b->previous;
-	b->previous->next = b->next;
-	free(b);
+static void free_json_memory(void)
+{
+	struct json_chunk *next;
+
+	for (struct json_chunk *c = json_memory.chunks; c; c = next) {
+		next = c->next;
+		free(c);
+	}
+	json_memory.chunks = NULL;
 }
 
 static void set_allocation(void)
 {
-	json_set_alloc_funcs(allocate_json, free_json);
+	json_set_alloc_funcs(allocate_json, keep_json);
 }
 
-/* As json_loadb(). -ENOMEM, or 0 and what it returns: NULL where the text is invalid. */
+/* As json_loadb(). -ENOMEM, or 0 and what it returns, for free_json_memory(): NULL where the text
+ * is invalid. */
 static int load_json(const char *data, size_t len, json_error_t *ret_error, json_t **ret_root)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
-	struct json_block *all = &json_memory.all;
 
 	pthread_once(&once, set_allocation);
-	all->next = all->previous = all;
 	if (setjmp(json_memory.failed)) {
-		while (json_memory.all.next != &json_memory.all)
-			free_json(json_memory.all.next->data);
+		free_json_memory();
 		return -ENOMEM;
 	}
 	/* duplicates are always rejected: jansson would lose one of them */
 	*ret_root = json_loadb(data, len,
 		JSON_REJECT_DUPLICATES | JSON_DECODE_ANY | JSON_DECODE_INT_AS_REAL | JSON_ALLOW_NUL,
 		ret_error);
+	if (!*ret_root)
+		free_json_memory();
 	return 0;
 }
 
@@ -439,8 +475,8 @@ int json_parse(const char *data, size_t len, unsigned flags, struct document *d,
 		return r;
 	if (!root)
 		return parse_error(data, len, &e, err);
-	r = convert_value(&reader, NULL, NULL, root, &n);
-	json_decref(root);
+	r = convert_value(&reader, NULL, NULL, 0, root, &n);
+	free_json_memory();
 	return r;
 }
 

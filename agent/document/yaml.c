@@ -64,6 +64,14 @@ static int no_node(struct reader *r, yaml_mark_t mark)
 	return r->error->message[0] ? reject_at_mark(r, mark, NULL) : -ENOMEM;
 }
 
+static bool is_ascii_word(const char *data)
+{
+	uint64_t word;
+
+	memcpy(&word, data, sizeof(word));
+	return !(word & UINT64_C(0x8080808080808080));
+}
+
 /* Where the character of a mark is in the text: marks count characters. Linear in all, as long as
  * marks come in order. */
 static size_t offset_of(struct reader *r, yaml_mark_t mark)
@@ -71,6 +79,13 @@ static size_t offset_of(struct reader *r, yaml_mark_t mark)
 	if (mark.index < r->seen_characters)
 		r->seen_characters = r->seen_bytes = 0;
 	while (r->seen_characters < mark.index && r->seen_bytes < r->len) {
+		if (mark.index - r->seen_characters >= sizeof(uint64_t) &&
+			r->len - r->seen_bytes >= sizeof(uint64_t) &&
+			is_ascii_word(r->data + r->seen_bytes)) {
+			r->seen_bytes += sizeof(uint64_t);
+			r->seen_characters += sizeof(uint64_t);
+			continue;
+		}
 		r->seen_bytes++;
 		while (r->seen_bytes < r->len && (r->data[r->seen_bytes] & 0xc0) == 0x80)
 			r->seen_bytes++;
@@ -211,31 +226,47 @@ static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
 static const char *const truths[] = {"true", "True", "TRUE", NULL};
 static const char *const falsehoods[] = {"false", "False", "FALSE", NULL};
 
-/* What a plain scalar is under the core schema. NULL, or a sentence: a number is too large. */
-static const char *resolve_plain(const char *text, struct node *ret)
+static void resolve_word(const char *text, struct node *ret)
 {
-	const char *problem = NULL;
-	int base;
-
-	ret->type = NODE_STRING;
 	if (one_of(text, nulls)) {
 		ret->type = NODE_NULL;
 	} else if (one_of(text, truths) || one_of(text, falsehoods)) {
 		ret->type = NODE_BOOL;
 		ret->boolean = text[0] == 't' || text[0] == 'T';
-	} else if (is_integer(text, &base)) {
+	}
+}
+
+/* As resolve_plain(). */
+static const char *resolve_number(const char *text, struct node *ret)
+{
+	int base;
+
+	if (is_integer(text, &base)) {
 		ret->type = NODE_INT;
-		problem = node_set_number(ret, base == 10 ? text : text + 2, base);
-	} else if (one_of(text, infinities) || one_of(text, nans)) {
+		return node_set_number(ret, base == 10 ? text : text + 2, base);
+	}
+	if (one_of(text, infinities) || one_of(text, nans)) {
 		ret->type = NODE_DOUBLE;
 		ret->number = one_of(text, nans) ? __builtin_nan("")
 			      : text[0] == '-'   ? -__builtin_inf()
 						 : __builtin_inf();
 	} else if (is_double(text)) {
 		ret->type = NODE_DOUBLE;
-		problem = node_set_number(ret, text, 10);
+		return node_set_number(ret, text, 10);
 	}
-	return problem;
+	return NULL;
+}
+
+/* What a plain scalar is under the core schema, which its first character says for most. NULL, or a
+ * sentence: a number is too large. */
+static const char *resolve_plain(const char *text, struct node *ret)
+{
+	ret->type = NODE_STRING;
+	if (strchr("~nNtTfF", text[0])) /* or nothing at all */
+		resolve_word(text, ret);
+	else if (strchr("+-.0123456789", text[0]))
+		return resolve_number(text, ret);
+	return NULL;
 }
 
 /* Makes `type` of what the scalar resolved to, as its tag demands. */
@@ -471,6 +502,7 @@ static bool is_behind_question(struct reader *r, yaml_mark_t mark)
 	       !memchr(" \t\r\n", r->data[at], 4);
 }
 
+/* The name is the present event's. */
 static int read_map_key(struct reader *r, struct node *ret_key, bool *ret_merge)
 {
 	const yaml_event_t *e = &r->event;
@@ -491,10 +523,7 @@ static int read_map_key(struct reader *r, struct node *ret_key, bool *ret_merge)
 			return error;
 	}
 	ret_key->key_len = e->data.scalar.length;
-	ret_key->key = malloc(ret_key->key_len + 1);
-	if (!ret_key->key)
-		return -ENOMEM;
-	memcpy((char *)ret_key->key, e->data.scalar.value, ret_key->key_len + 1);
+	ret_key->key = (const char *)e->data.scalar.value;
 	ret_key->key_style = style_of_event(e, value.type);
 	ret_key->key_line = (unsigned)e->start_mark.line + 1;
 	ret_key->key_column = (unsigned)e->start_mark.column + 1;
@@ -507,17 +536,21 @@ static int read_member(
 	struct reader *r, struct node *map, struct node **ret_value, bool *ret_is_merge)
 {
 	struct node key = {0};
+	yaml_event_t event;
 	bool merge = false;
 	int error = read_map_key(r, &key, &merge);
 
-	if (error == 0)
-		error = next_event(r);
+	if (error)
+		return error;
+	event = r->event; /* the name is used still */
+	r->has_event = false;
+	error = next_event(r);
 	if (error == 0)
 		error = read_yaml_value(
 			r, merge ? NULL : map, merge ? NULL : key.key, key.key_len, ret_value);
 	if (error == 0 && !merge)
 		node_copy_key(*ret_value, &key);
-	free((char *)key.key);
+	yaml_event_delete(&event);
 	*ret_is_merge = merge;
 	return error;
 }

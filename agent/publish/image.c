@@ -60,9 +60,9 @@ struct prepared {
 
 struct flat {
 	const struct node *root;
-	struct buffer path, keys; /* keys: one after the other, each with its NUL */
-	struct snapshot_entry *entries;
-	size_t count, room;
+	struct buffer path, keys;       /* keys: one after the other, each with its NUL */
+	struct snapshot_entry *entries; /* room for all */
+	size_t count;
 };
 
 /* Adds the node under the present path. The key is an offset until all are there: keys may move. */
@@ -77,17 +77,9 @@ static int add_snapshot_entry(struct flat *f, const struct node *n)
 		[NODE_LIST] = PULLET_LIST,
 		[NODE_MAP] = PULLET_MAP,
 	};
-	struct snapshot_entry *e;
+	struct snapshot_entry *e = &f->entries[f->count++];
 	bool has_text = n->type >= NODE_BOOL && n->type <= NODE_STRING;
 
-	if (f->count == f->room) {
-		f->room = f->room ? 2 * f->room : 64;
-		e = reallocarray(f->entries, f->room, sizeof(*e));
-		if (!e)
-			return -ENOMEM;
-		f->entries = e;
-	}
-	e = &f->entries[f->count++];
 	*e = (struct snapshot_entry){
 		.key = (const char *)(uintptr_t)f->keys.len,
 		.key_len = f->path.len,
@@ -138,7 +130,10 @@ int image_build(const struct node *root, int64_t created_ms, const char *version
 		return r;
 	buffer_init(&f.path, extent.image_bytes);
 	buffer_init(&f.keys, extent.image_bytes); /* each of them is in a record */
-	r = flatten_node(&f, root);
+	f.entries = reallocarray(NULL, extent.values + 1, sizeof(*f.entries));
+	r = f.entries ? buffer_reserve(&f.keys, extent.paths) : -ENOMEM;
+	if (r == 0)
+		r = flatten_node(&f, root);
 	for (size_t i = 0; r == 0 && i < f.count; i++)
 		f.entries[i].key = f.keys.data + (uintptr_t)f.entries[i].key;
 	if (r == 0)

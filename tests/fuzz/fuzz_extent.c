@@ -18,6 +18,7 @@ static void put_together(
 
 		demand(key_path_append(path, first, n, number++) == 0);
 		e->values++;
+		e->paths += path->len + 1;
 		e->leaf_paths += leaf ? path->len + 1 : 0;
 		e->image_bytes += snapshot_record_size(
 			path->len, leaf && n->type != NODE_NULL ? n->text_len : 0);
@@ -42,8 +43,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	buffer_init(&path, 1u << 20);
 	put_together(&path, document_root(d), true, &made);
 	made.image_bytes += snapshot_frame_size(made.values);
-	demand(counted.values == made.values && counted.leaf_paths == made.leaf_paths &&
-		counted.image_bytes == made.image_bytes);
+	demand(counted.values == made.values && counted.paths == made.paths &&
+		counted.leaf_paths == made.leaf_paths && counted.image_bytes == made.image_bytes);
 	demand(extent_check("it", counted.image_bytes, counted.image_bytes, why) == 0 && !why[0]);
 	demand(extent_check("it", counted.image_bytes, counted.image_bytes - 1, why) && why[0]);
 	buffer_fini(&path);

@@ -4,10 +4,12 @@
  * part. What is masked stays so.
  */
 #include <errno.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -62,6 +64,55 @@ static void fail_each(enum document_type type, const char *text)
 			assert_in_range(n, 1, MOST);
 		}
 	}
+}
+
+/* {"k1": "v", ...}, whose tree takes several blocks of memory. */
+static const char *many_members(unsigned count)
+{
+	static char text[64 << 10];
+	int len = snprintf(text, sizeof(text), "{");
+
+	for (unsigned i = 0; i < count; i++)
+		len += snprintf(text + len, sizeof(text) - (size_t)len, "%s\"k%u\": \"v\"",
+			i ? ", " : "", i);
+	snprintf(text + len, sizeof(text) - (size_t)len, "}");
+	return text;
+}
+
+static void json__of_many_values__is_read_with_few_allocations(void **state)
+{
+	const char *text = many_members(2000);
+	struct document_error e;
+	struct document *d;
+
+	(void)state;
+	fault_memory.seen = 0;
+	fault_memory.for_ever = false;
+	fault_memory.nth = UINT_MAX; /* they are only counted */
+	assert_int_equal(document_parse(DOCUMENT_JSON, text, strlen(text), 0, &d, &e), 0);
+	fault_memory.nth = 0;
+	document_free(d);
+	assert_true(fault_memory.seen > 0 && fault_memory.seen < 200);
+}
+
+/* Told of a failure. */
+static bool parse_many(void)
+{
+	const char *text = many_members(300);
+	struct document_error e;
+	struct document *d = NULL;
+	int r = document_parse(DOCUMENT_JSON, text, strlen(text), 0, &d, &e);
+
+	assert_true(r == 0 || r == -ENOMEM);
+	document_free(d);
+	return r != 0;
+}
+
+static void json__of_many_values_without_memory__is_not_invalid(void **state)
+{
+	(void)state;
+	assert_true(fault_memory_each(parse_many, false) > 5);
+	assert_true(fault_memory_each(parse_many, true) > 5);
 }
 
 static void json__without_memory__is_not_invalid(void **state)
@@ -277,6 +328,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(json__without_memory__is_not_invalid),
+		CASE(json__of_many_values__is_read_with_few_allocations),
+		CASE(json__of_many_values_without_memory__is_not_invalid),
 		CASE(yaml__without_memory__is_not_invalid),
 		CASE(two_documents__without_memory__give_all_or_nothing),
 		CASE(masked__values_without_memory__are_not_shown),
