@@ -166,7 +166,25 @@ static void write_slot(
 	store_u32(slots + SLOT * (size_t)slot + 4, offset);
 }
 
-/* Sums the bytes of all records. 0; -EMSGSIZE beyond the bounds, -EINVAL for a duplicate key. */
+/* And none is there twice. */
+static bool are_entries_ascending(const struct snapshot_entry *entries, size_t count)
+{
+	for (size_t i = 1; i < count; i++)
+		if (compare_snapshot_entries(&entries[i - 1], &entries[i]) >= 0)
+			return false;
+	return true;
+}
+
+/* 0, or -EINVAL for a duplicate key. */
+static int sort_entries(struct snapshot_entry *entries, size_t count)
+{
+	if (are_entries_ascending(entries, count))
+		return 0;
+	qsort(entries, count, sizeof(*entries), compare_snapshot_entries);
+	return are_entries_ascending(entries, count) ? 0 : -EINVAL;
+}
+
+/* Sums the bytes of all records. 0, or -EMSGSIZE beyond the bounds. */
 static int measure_records(const struct snapshot_entry *entries, size_t count, uint64_t *ret_bytes)
 {
 	uint64_t bytes = 0;
@@ -174,8 +192,6 @@ static int measure_records(const struct snapshot_entry *entries, size_t count, u
 	for (size_t i = 0; i < count; i++) {
 		if (entries[i].key_len > MAX_KEY || entries[i].value.len > MAX_IMAGE)
 			return -EMSGSIZE;
-		if (i && compare_snapshot_entries(&entries[i - 1], &entries[i]) == 0)
-			return -EINVAL;
 		bytes += record_size(&entries[i]);
 		if (bytes > MAX_IMAGE)
 			return -EMSGSIZE;
@@ -196,9 +212,9 @@ int snapshot_build(struct snapshot_entry *entries, size_t count, uint64_t genera
 		return -EINVAL;
 	if (count > UINT32_C(1) << 28 || version_len > SNAPSHOT_MAX_VERSION)
 		return -EMSGSIZE;
-	if (count)
-		qsort(entries, count, sizeof(*entries), compare_snapshot_entries);
-	r = measure_records(entries, count, &bytes);
+	r = sort_entries(entries, count);
+	if (r == 0)
+		r = measure_records(entries, count, &bytes);
 	if (r)
 		return r;
 	slot_count = slots_for(count);

@@ -63,6 +63,8 @@ struct flat {
 	struct buffer path, keys;       /* keys: one after the other, each with its NUL */
 	struct snapshot_entry *entries; /* room for all */
 	size_t count;
+	const struct node **children; /* of the nodes on the path; room for all */
+	size_t child_count;
 };
 
 /* Adds the node under the present path. The key is an offset until all are there: keys may move. */
@@ -98,22 +100,69 @@ static int add_snapshot_entry(struct flat *f, const struct node *n)
 	return buffer_append(&f->keys, f->path.data, f->path.len + 1);
 }
 
-/* As deep as a document may be. */
+static int by_key(const void *a, const void *b)
+{
+	return node_compare_keys(*(const struct node *const *)a, *(const struct node *const *)b);
+}
+
+static bool are_keys_ascending(const struct node *map)
+{
+	const struct node *n = map->first;
+
+	while (n && n->next && node_compare_keys(n, n->next) < 0)
+		n = n->next;
+	return !n || !n->next;
+}
+
+static int flatten_node(struct flat *f, const struct node *parent);
+
+static int flatten_child(
+	struct flat *f, const struct node *parent, const struct node *n, size_t number)
+{
+	size_t len = f->path.len;
+	int r = key_path_append(&f->path, parent == f->root, n, number);
+
+	if (r == 0)
+		r = add_snapshot_entry(f, n);
+	if (r == 0)
+		r = flatten_node(f, n);
+	f->path.len = len;
+	return r;
+}
+
+/* An item, and behind it those whose numbers begin with its own. */
+static int flatten_items(
+	struct flat *f, const struct node *list, const struct node *const *items, size_t number)
+{
+	int r = flatten_child(f, list, items[number], number);
+
+	for (size_t next = 10 * number; number && next < 10 * number + 10; next++)
+		if (next < list->count && r == 0)
+			r = flatten_items(f, list, items, next);
+	return r;
+}
+
+/* Children come in the order of their names: so do most paths, and need no more sorting. As deep as
+ * a document may be. */
 static int flatten_node(struct flat *f, const struct node *parent)
 {
-	size_t number = 0, len = f->path.len;
+	const struct node **children = f->children + f->child_count;
+	size_t count = 0;
 	int r = 0;
 
 	if (parent->type != NODE_LIST && parent->type != NODE_MAP)
 		return 0;
-	for (const struct node *n = parent->first; n && r == 0; n = n->next, number++) {
-		r = key_path_append(&f->path, parent == f->root, n, number);
-		if (r == 0)
-			r = add_snapshot_entry(f, n);
-		if (r == 0)
-			r = flatten_node(f, n);
-		f->path.len = len;
-	}
+	for (const struct node *n = parent->first; n; n = n->next)
+		children[count++] = n;
+	f->child_count += count;
+	if (parent->type == NODE_MAP && !are_keys_ascending(parent))
+		qsort(children, count, sizeof(*children), by_key);
+	for (size_t i = 0; i < count && r == 0; i++)
+		if (parent->type == NODE_MAP)
+			r = flatten_child(f, parent, children[i], i);
+		else if (i < 10)
+			r = flatten_items(f, parent, children, i);
+	f->child_count -= count;
 	return r;
 }
 
@@ -131,7 +180,8 @@ int image_build(const struct node *root, int64_t created_ms, const char *version
 	buffer_init(&f.path, extent.image_bytes);
 	buffer_init(&f.keys, extent.image_bytes); /* each of them is in a record */
 	f.entries = reallocarray(NULL, extent.values + 1, sizeof(*f.entries));
-	r = f.entries ? buffer_reserve(&f.keys, extent.paths) : -ENOMEM;
+	f.children = reallocarray(NULL, extent.values + 1, sizeof(const struct node *));
+	r = f.entries && f.children ? buffer_reserve(&f.keys, extent.paths) : -ENOMEM;
 	if (r == 0)
 		r = flatten_node(&f, root);
 	for (size_t i = 0; r == 0 && i < f.count; i++)
@@ -146,6 +196,7 @@ int image_build(const struct node *root, int64_t created_ms, const char *version
 	buffer_fini(&f.path);
 	buffer_fini(&f.keys);
 	free(f.entries);
+	free(f.children);
 	return r;
 }
 

@@ -210,10 +210,12 @@ int main(int argc, char **argv)
 		bench_row(names[step], figures, 3);
 	}
 	printf("\n");
-	bench_target("1 MB of YAML to its image, beside libyaml's events",
-		100 * p50[YAML_VERSION] / p50[EVENTS], 100 * TARGET, "%");
-	bench_target("1 MB of JSON to its image, beside jansson's tree",
-		100 * p50[JSON_VERSION] / p50[TREE], 100 * TARGET, "%");
+	bench_ratio("1 MB of YAML as a document, beside libyaml's events", p50[YAML] / p50[EVENTS],
+		TARGET);
+	bench_ratio("the same with its image", p50[YAML_VERSION] / p50[EVENTS], TARGET);
+	bench_ratio(
+		"1 MB of JSON as a document, beside jansson's tree", p50[JSON] / p50[TREE], TARGET);
+	bench_ratio("that with its image", p50[JSON_VERSION] / p50[TREE], TARGET);
 	buffer_fini(&yaml.bytes);
 	buffer_fini(&json.bytes);
 	part_fini(&yaml.part);

@@ -208,6 +208,72 @@ static void build__without_memory__fails_and_leaves_nothing(void **state)
 	document_free(d);
 }
 
+/* Each record is behind the one before, and is found by its key. */
+static size_t assert_in_order(void)
+{
+	struct pullet_value v;
+	const char *key, *last = NULL;
+	size_t key_len, last_len = 0, n = 0;
+	struct snapshot s;
+
+	assert_int_equal(snapshot_open(data, len, &s), 0);
+	for (; snapshot_at(&s, n, &key, &key_len, &v); n++) {
+		if (last)
+			assert_true(document_compare_text(last, last_len, key, key_len) < 0);
+		assert_int_equal(snapshot_get(&s, key, key_len, &v), 0);
+		last = key;
+		last_len = key_len;
+	}
+	return n;
+}
+
+/* Paths that come in another order than their keys: a, a-b, a.x; l.10 before l.2. */
+static void build__of_keys_in_any_order__is_one_image(void **state)
+{
+	static const char *const members[] = {"a: {x: 1, b: 2}\n", "a-b: 1\n", "aZ: 2\n",
+		"'a.b': {'c\\d': 3, 'c.d': 4, c: {}}\n", "B: [x]\n", "\xc3\xa9: {z: 1, y: 2}\n",
+		"'0': no\n", "l: [0, 1, 2, 3, 4, {k: 5, j: 6}, 6, 7, 8, 9, 10, [11, 12], 12]\n"};
+	const size_t count = sizeof(members) / sizeof(members[0]);
+	void *first = NULL;
+	size_t first_len = 0;
+
+	(void)state;
+	for (size_t step = 1; step < 2 * count; step += 2) { /* odd: it meets all of eight */
+		struct buffer text;
+
+		buffer_init(&text, 1u << 20);
+		for (size_t i = 0; i < count; i++)
+			buffer_append_string(&text, members[(step + i * step) % count]);
+		assert_int_equal(build(text.data, 1u << 20), 0);
+		buffer_fini(&text);
+		assert_int_equal(assert_in_order(), 33);
+		if (!first) {
+			first = data;
+			first_len = len;
+			data = NULL;
+			continue;
+		}
+		assert_int_equal(len, first_len);
+		assert_memory_equal(data, first, len);
+	}
+	free(first);
+}
+
+static void build__of_a_long_list__has_each_item_in_its_place(void **state)
+{
+	struct buffer text;
+
+	(void)state;
+	buffer_init(&text, 1u << 20);
+	buffer_append_string(&text, "l: [0");
+	for (unsigned i = 1; i < 1234; i++)
+		buffer_printf(&text, ", %u", i);
+	buffer_append_string(&text, "]\n");
+	assert_int_equal(build(text.data, 1u << 20), 0);
+	buffer_fini(&text);
+	assert_int_equal(assert_in_order(), 1235);
+}
+
 /* ---- published ---- */
 
 static void publish__raises_the_page_and_is_current(void **state)
@@ -907,6 +973,8 @@ int main(void)
 		TEST(descriptor_0__is_as_good_as_any),
 		TEST(on_a_disk__what_an_earlier_boot_confirmed__is_forgotten),
 		TEST(build__without_memory__fails_and_leaves_nothing),
+		TEST(build__of_keys_in_any_order__is_one_image),
+		TEST(build__of_a_long_list__has_each_item_in_its_place),
 		TEST(each_allocation__that_fails__fails_the_call),
 		TEST(page__that_cannot_be_mapped__fails_the_start),
 	};
