@@ -53,7 +53,7 @@ static void *arena_take(struct document *d, size_t size)
 }
 
 /* Copies a text to *at, behind which *at is then. NULL of NULL. */
-static const char *copy_text(char **at, const char *text, size_t len)
+static const char *place_text(char **at, const char *text, size_t len)
 {
 	char *p = *at;
 
@@ -118,8 +118,8 @@ struct node *document_add(struct document *d, struct node *parent, enum node_typ
 		return NULL;
 	*n = (struct node){.type = type, .text_len = text_len, .key_len = key_len};
 	texts = (char *)(n + 1);
-	n->text = copy_text(&texts, text, text_len);
-	n->key = copy_text(&texts, key, key_len);
+	n->text = place_text(&texts, text, text_len);
+	n->key = place_text(&texts, key, key_len);
 	d->nodes++;
 	if (!parent) {
 		if (!d->root)
@@ -253,6 +253,15 @@ int node_compare_keys(const struct node *a, const struct node *b)
 	return document_compare_text(a->key, a->key_len, b->key, b->key_len);
 }
 
+bool node_keys_ascend(const struct node *map)
+{
+	const struct node *n = map->first;
+
+	while (n && n->next && node_compare_keys(n, n->next) < 0)
+		n = n->next;
+	return !n || !n->next;
+}
+
 static int by_key_then_index(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
@@ -279,16 +288,6 @@ static void unlink_dropped(struct node *map)
 	}
 }
 
-/* As a program writes them: none is there twice. */
-static bool are_keys_ascending(const struct node *map)
-{
-	const struct node *c = map->first;
-
-	while (c->next && node_compare_keys(c, c->next) < 0)
-		c = c->next;
-	return !c->next;
-}
-
 int document_settle_keys(struct node *map, unsigned flags, struct document_error *err)
 {
 	const struct node *duplicate = NULL, *first = NULL;
@@ -296,7 +295,7 @@ int document_settle_keys(struct node *map, unsigned flags, struct document_error
 	size_t n = 0, kept = 0;
 	bool dropped = false;
 
-	if (map->count < 2 || are_keys_ascending(map))
+	if (map->count < 2 || node_keys_ascend(map))
 		return 0;
 	sorted = malloc(map->count * sizeof(*sorted));
 	if (!sorted)

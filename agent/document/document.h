@@ -124,6 +124,8 @@ bool node_equal(const struct node *a, const struct node *b);
 /* Below 0, 0 or above 0: the order of two texts by their bytes, and of two nodes by their keys. */
 int document_compare_text(const char *a, size_t a_len, const char *b, size_t b_len);
 int node_compare_keys(const struct node *a, const struct node *b);
+/* True when each child of a map has a higher key than the one before: none is there twice. */
+bool node_keys_ascend(const struct node *map);
 
 /* --- for the files that build one: yaml.c, json.c, merge.c --- */
 

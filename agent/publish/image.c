@@ -105,15 +105,6 @@ static int by_key(const void *a, const void *b)
 	return node_compare_keys(*(const struct node *const *)a, *(const struct node *const *)b);
 }
 
-static bool are_keys_ascending(const struct node *map)
-{
-	const struct node *n = map->first;
-
-	while (n && n->next && node_compare_keys(n, n->next) < 0)
-		n = n->next;
-	return !n || !n->next;
-}
-
 static int flatten_node(struct flat *f, const struct node *parent);
 
 static int flatten_child(
@@ -155,7 +146,7 @@ static int flatten_node(struct flat *f, const struct node *parent)
 	for (const struct node *n = parent->first; n; n = n->next)
 		children[count++] = n;
 	f->child_count += count;
-	if (parent->type == NODE_MAP && !are_keys_ascending(parent))
+	if (parent->type == NODE_MAP && !node_keys_ascend(parent))
 		qsort(children, count, sizeof(*children), by_key);
 	for (size_t i = 0; i < count && r == 0; i++)
 		if (parent->type == NODE_MAP)
