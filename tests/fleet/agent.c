@@ -2,8 +2,8 @@
  * An agent's life: the trigger says when, the dispatcher waits out the shaper's hold, the run ends
  * as the server answered or at its time limit, the supervisor says when again.
  *
- * What surprises: the end of a run is known when it begins, for the modelled server decides at
- * once. One timer stands for the answer and for the time limit, whichever comes first.
+ * What surprises: the end of a run is known long before it comes, for the modelled server decides
+ * when a request is sent. One timer stands for the answer and for the time limit, whichever comes first.
  */
 #include "agent.h"
 
@@ -13,6 +13,9 @@
 #include "random.h"
 
 #define RECONNECT_MAX_MS 60000u /* of libzmq's, as agent/push/subscriber.c sets it */
+
+/* By a run: to the histogram of how long a task waited, most of them not at all. */
+#define AGENT_TOUCHED offsetof(struct agent, dispatcher.counters.latency_ms.counts[1])
 
 static const struct dispatcher_limits one_at_a_time = {.max_pending = 1, .max_batch = 1};
 
@@ -26,15 +29,20 @@ static uint32_t number(const struct fleet *f, const struct agent *a)
 	return (uint32_t)(a - f->agents);
 }
 
+static struct wheel_timer *timer_of(struct fleet *f, const struct agent *a, enum agent_timer timer)
+{
+	return &f->timers[number(f, a)].timers[timer];
+}
+
 /* A task that waits stands for the trigger's moment, which has passed. */
 static void arm(struct fleet *f, struct agent *a)
 {
 	uint64_t due_ms;
 
 	if (dispatcher_next(&a->dispatcher, &due_ms) || trigger_due(&a->trigger, &due_ms))
-		wheel_schedule(&f->wheel, &a->timers[TIMER_DUE], due_ms);
+		wheel_schedule(&f->wheel, timer_of(f, a, TIMER_DUE), due_ms);
 	else
-		wheel_cancel(&f->wheel, &a->timers[TIMER_DUE]);
+		wheel_cancel(&f->wheel, timer_of(f, a, TIMER_DUE));
 }
 
 /* The agent is the queue's owner as well: what was called is armed right after. */
@@ -50,13 +58,24 @@ static void take_calls(struct fleet *f)
 
 static void ask(struct fleet *f, struct agent *a, bool held)
 {
+	f->asked[f->asked_count++] = (struct request){
+		.at_ms = f->now_ms,
+		.agent = f->first + number(f, a),
+		.version = a->version,
+		.long_poll = f->policy->long_poll,
+		.held = held,
+	};
+}
+
+void agent_answered(struct fleet *f, const struct request *r)
+{
+	struct agent *a = &f->agents[r->agent - f->first];
 	uint64_t limit_ms = a->started_ms + f->policy->limit_ms;
 
-	a->reply = server_ask(&f->server, f->now_ms,
-		&(struct request){number(f, a), a->version, f->policy->long_poll, held});
+	a->reply = r->reply;
 	if (a->reply.at_ms > limit_ms)
 		a->reply = (struct reply){ANSWER_TIMEOUT, 0, limit_ms};
-	wheel_schedule(&f->wheel, &a->timers[TIMER_REPLY], a->reply.at_ms);
+	wheel_schedule(&f->wheel, timer_of(f, a, TIMER_REPLY), a->reply.at_ms);
 }
 
 static void run_begin(struct fleet *f, struct agent *a)
@@ -102,13 +121,9 @@ static void due(struct fleet *f, struct agent *a)
 
 static void converge(struct fleet *f)
 {
-	static const uint32_t shares[TALLY_SHARES] = {50, 99, 100};
 	uint64_t from_ms = f->scenario->measure_s * UINT64_C(1000);
 
-	f->tally.converged++;
-	for (unsigned i = 0; i < TALLY_SHARES; i++)
-		if (f->tally.converged == ((uint64_t)f->count * shares[i] + 99) / 100)
-			f->tally.converged_ms[i] = f->now_ms > from_ms ? f->now_ms - from_ms : 0;
+	f->converged[f->now_ms > from_ms ? f->now_ms - from_ms : 0]++;
 }
 
 /* True when the answer was worth the request: it brought a newer version, or a confirmation after
@@ -227,12 +242,40 @@ uint64_t agent_reconnect_ms(uint64_t *random, uint64_t spread_ms, uint64_t from_
 
 /* ---- */
 
-void agent_expired(struct fleet *f, uint32_t i, enum agent_timer timer)
+/* Whose timer it is, and which of its own, is told from its address. */
+static uint32_t find_timer(
+	const struct fleet *f, const struct wheel_timer *t, enum agent_timer *ret_timer)
+{
+	uintptr_t offset = (uintptr_t)t - (uintptr_t)f->timers;
+
+	if (offset < f->count * sizeof(*f->timers)) {
+		*ret_timer = offset % sizeof(*f->timers) / sizeof(*t);
+		return (uint32_t)(offset / sizeof(*f->timers));
+	}
+	*ret_timer = TIMER_CHANNEL;
+	return (uint32_t)(((uintptr_t)t - (uintptr_t)f->agents) / sizeof(*f->agents));
+}
+
+void agent_prefetch(const struct fleet *f, const struct wheel_timer *t, bool deep)
+{
+	enum agent_timer timer;
+	const struct agent *a = &f->agents[find_timer(f, t, &timer)];
+
+	if (deep)
+		__builtin_prefetch(a->dispatcher.entries, 1);
+	else
+		for (size_t line = 0; line < AGENT_TOUCHED; line += 64)
+			__builtin_prefetch((const char *)a + line, 1);
+}
+
+void agent_expired(struct fleet *f, const struct wheel_timer *t)
 {
 	static void (*const handlers[])(struct fleet * f, struct agent * a) = {
 		[TIMER_DUE] = due,
 		[TIMER_REPLY] = replied,
 	};
+	enum agent_timer timer;
+	uint32_t i = find_timer(f, t, &timer);
 
 	if (timer == TIMER_CHANNEL)
 		agent_pushed(f, i, 0);
@@ -253,14 +296,15 @@ int agent_init(struct fleet *f, uint32_t i)
 	if (r)
 		return r;
 	for (unsigned t = 0; t < AGENT_TIMERS; t++)
-		wheel_timer_init(&a->timers[t]);
+		wheel_timer_init(timer_of(f, a, t));
+	wheel_timer_init(&a->channel);
 	trigger_init(&a->trigger, &f->queue);
 	supervisor_init(&a->supervisor, FLEET_INTERVAL_MS, p->bound);
 	shaper_init(&a->shaper);
 	if (p->limits_holds)
 		shaper_limit(&a->shaper, FLEET_INTERVAL_MS);
-	if (p->push && s->fault_channel && scenario_fault(s, s->fault_from_s * UINT64_C(1000), i))
-		wheel_schedule(&f->wheel, &a->timers[TIMER_CHANNEL],
+	if (p->push && s->fault_channel && scenario_fault(s, s->fault_from_s * UINT64_C(1000), f->first + i))
+		wheel_schedule(&f->wheel, &a->channel,
 			agent_reconnect_ms(&f->random, AGENT_RECONNECT_SPREAD_MS,
 				s->fault_from_s * UINT64_C(1000), s->fault_to_s * UINT64_C(1000)));
 	trigger_fire(&a->trigger, f->now_ms,

@@ -1,8 +1,10 @@
 /*
  * One agent's life, with the real trigger, supervisor, dispatcher and shaper.
  *
- * The world of all agents is struct fleet: one wheel, one trigger queue, one server, one stream of
- * randomness. The caller moves the time on and hands expired timers to agent_expired().
+ * The world of agents is struct fleet, the whole of them or a part: one wheel, one trigger queue,
+ * one stream of randomness. The caller moves the time on, hands expired timers to agent_expired(),
+ * and the requests that came of it to the server, whose replies it hands to agent_answered().
+ * Threads: one for each struct fleet.
  */
 #ifndef FLEET_AGENT_H
 #define FLEET_AGENT_H
@@ -20,34 +22,37 @@
 #include "server.h"
 
 enum agent_timer {
-	TIMER_DUE,     /* the trigger's moment, or the dispatcher's */
-	TIMER_REPLY,   /* the run in flight ends */
-	TIMER_CHANNEL, /* the push channel is connected again */
-	AGENT_TIMERS
+	TIMER_DUE,   /* the trigger's moment, or the dispatcher's */
+	TIMER_REPLY, /* the run in flight ends */
+	AGENT_TIMERS,
+	TIMER_CHANNEL = AGENT_TIMERS /* the push channel is connected again */
 };
 
+/* The timers of an agent's runs: one cache line, and nothing else in it, for the wheel touches the
+ * timers of agents that have nothing to do yet. */
+struct agent_timers {
+	_Alignas(64) struct wheel_timer timers[AGENT_TIMERS];
+};
+
+/* What a run touches stands together at the beginning: see agent_prefetch(). */
 struct agent {
-	struct wheel_timer timers[AGENT_TIMERS];
-	struct trigger trigger;
-	struct supervisor supervisor;
-	struct dispatcher dispatcher;
-	struct shaper shaper;
+	_Alignas(64) struct trigger trigger;
+	struct reply reply; /* of the run in flight */
 	uint64_t run, started_ms;
-	struct reply reply;     /* of the run in flight */
-	uint64_t window_ms;     /* the end of the window of the last push */
+	struct shaper shaper;
+	struct supervisor supervisor;
 	uint64_t not_before_ms; /* a 503 with advice said so */
 	uint64_t answered_ms;   /* last time; 0 = never */
 	uint32_t version;       /* 0 = none */
 	uint32_t requests;      /* since measure_s */
+	struct dispatcher dispatcher;
+	uint64_t window_ms; /* the end of the window of the last push */
+	struct wheel_timer channel;
 };
 
-enum { TALLY_50, TALLY_99, TALLY_100, TALLY_SHARES };
-
-struct tally {                               /* what the agents' lives came to */
-	uint64_t requests, wasted;           /* since count_s */
-	uint64_t early;                      /* sent before a server's advice had passed */
-	uint64_t converged;                  /* agents with the last version */
-	uint64_t converged_ms[TALLY_SHARES]; /* from measure_s; UINT64_MAX = never */
+struct tally {                     /* what the agents' lives came to */
+	uint64_t requests, wasted; /* since count_s */
+	uint64_t early;            /* sent before a server's advice had passed */
 	uint64_t stalest_ms;
 };
 
@@ -56,19 +61,29 @@ struct fleet {
 	const struct policy *policy;
 	struct wheel wheel;
 	struct trigger_queue queue;
-	struct server server;
 	struct tally tally;
+	uint32_t *converged; /* agents that got the last version in each ms since measure_s */
 	uint64_t now_ms, random;
-	uint32_t count;
+	uint32_t first, count; /* agents */
+	struct request *asked; /* count of them at most: an agent has one run at a time */
+	uint32_t asked_count;
 	struct agent *agents;
+	struct agent_timers *timers;
 	uint64_t *pending_ms; /* of each agent: until then a message changes nothing */
 };
+
+/* In all these, i is counted from the first agent of f. */
 
 /* Prepares agent number i, and its first pull. 0 or -ENOMEM. */
 int agent_init(struct fleet *f, uint32_t i);
 void agent_fini(struct fleet *f, uint32_t i);
-/* A timer of this agent expired. */
-void agent_expired(struct fleet *f, uint32_t i, enum agent_timer timer);
+/* An agent's timer expired. */
+void agent_expired(struct fleet *f, const struct wheel_timer *t);
+/* The server has decided about a request of now or before; nothing of that has come yet. */
+void agent_answered(struct fleet *f, const struct request *r);
+/* Brings near what agent_expired() will touch: the agent, or (deep; it reads the agent) what hangs
+ * on it. */
+void agent_prefetch(const struct fleet *f, const struct wheel_timer *t, bool deep);
 /* A message came: pull within spread_ms. */
 void agent_pushed(struct fleet *f, uint32_t i, uint64_t spread_ms);
 /* When libzmq, which began to try at from_ms, first tries again after to_ms: an interval of 2 s and

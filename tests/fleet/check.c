@@ -27,7 +27,7 @@ static double peak(const struct result *r)
 
 static double convergence_s(const struct result *r)
 {
-	uint64_t ms = r->tally.converged_ms[TALLY_100];
+	uint64_t ms = r->converged_ms[SHARE_100];
 
 	return ms == UINT64_MAX ? INFINITY : (double)ms / 1000;
 }

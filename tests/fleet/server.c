@@ -79,7 +79,7 @@ static void cut_off(const struct server *s, uint64_t now_ms, uint32_t agent, str
 	r->at_ms = effects[sc->fault].silently ? UINT64_MAX : from_ms;
 }
 
-struct reply server_ask(struct server *s, uint64_t now_ms, const struct request *q)
+static struct reply decide_reply(struct server *s, uint64_t now_ms, const struct request *q)
 {
 	const struct scenario *sc = s->scenario;
 	enum fault fault = scenario_fault(sc, now_ms, q->agent) ? sc->fault : FAULT_NONE;
@@ -106,4 +106,16 @@ struct reply server_ask(struct server *s, uint64_t now_ms, const struct request 
 	}
 	cut_off(s, now_ms, q->agent, &r);
 	return r;
+}
+
+void server_ask(struct server *s, struct request *q)
+{
+	q->reply = decide_reply(s, q->at_ms, q);
+}
+
+uint64_t server_foresight_ms(const struct scenario *s)
+{
+	uint64_t every_ms = s->change_every_ms ? s->change_every_ms : FLEET_LATENCY_MS;
+
+	return least(every_ms, FLEET_LATENCY_MS);
 }

@@ -39,16 +39,21 @@ struct server {
 };
 
 struct request {
+	uint64_t at_ms; /* sent */
 	uint32_t agent;
 	uint32_t version; /* the one that the client has */
 	bool long_poll;
 	bool held; /* it was held and goes on now */
+	struct reply reply;
 };
 
 /* per_second: one counter for each second of the scenario. */
 void server_init(struct server *s, const struct scenario *scenario, uint32_t agents,
 	uint64_t random, uint32_t *per_second);
-/* A request is sent at now_ms. */
-struct reply server_ask(struct server *s, uint64_t now_ms, const struct request *r);
+/* Fills in the reply. Requests come in the order of their moments. */
+void server_ask(struct server *s, struct request *r);
+/* Never does a reply come sooner after its request than this, unless it comes with a change or with
+ * the beginning of a fault, which both fall on a multiple of it. */
+uint64_t server_foresight_ms(const struct scenario *s);
 
 #endif

@@ -4,12 +4,18 @@
 
 #include "agent.h"
 
+#define FLEET_PARTS 2             /* see simulation.c */
+#define FLEET_THREADS_FROM 200000 /* agents: below, threads cost more than they bring */
+
+enum { SHARE_50, SHARE_99, SHARE_100, SHARES };
+
 struct result {
 	const struct scenario *scenario;
 	const struct policy *policy;
 	uint32_t agents;
 	uint64_t seed;
 	struct tally tally;
+	uint64_t converged_ms[SHARES]; /* from measure_s; UINT64_MAX = never */
 	uint32_t *per_second; /* requests that reached the server, scenario->end_s numbers; takes */
 	uint32_t peak, peak_s; /* the most since measure_s, and when */
 	uint32_t most;         /* requests of the agent with the most, since measure_s */
