@@ -12,8 +12,6 @@
 
 #include "random.h"
 
-#define RECONNECT_MAX_MS 60000u /* of libzmq's, as agent/push/subscriber.c sets it */
-
 /* By a run: to the histogram of how long a task waited, most of them not at all. */
 #define AGENT_TOUCHED offsetof(struct agent, dispatcher.counters.latency_ms.counts[1])
 
@@ -119,11 +117,11 @@ static void due(struct fleet *f, struct agent *a)
 
 /* ---- its end ---- */
 
-static void converge(struct fleet *f)
+static void count_moment(const struct fleet *f, uint32_t *moments)
 {
 	uint64_t from_ms = f->scenario->measure_s * UINT64_C(1000);
 
-	f->converged[f->now_ms > from_ms ? f->now_ms - from_ms : 0]++;
+	moments[f->now_ms > from_ms ? f->now_ms - from_ms : 0]++;
 }
 
 /* True when the answer was worth the request: it brought a newer version, or a confirmation after
@@ -140,12 +138,12 @@ static bool learn(struct fleet *f, struct agent *a, uint32_t version)
 			f->tally.stalest_ms = stale_ms;
 		a->version = version;
 		if (version == scenario_last_version(f->scenario))
-			converge(f);
+			count_moment(f, f->converged);
 	}
 	if (!a->answered_ms)
-		since_ms = FLEET_INTERVAL_MS;
+		since_ms = f->scenario->interval_ms;
 	a->answered_ms = f->now_ms;
-	return news || since_ms >= FLEET_INTERVAL_MS / 2;
+	return news || since_ms >= f->scenario->interval_ms / 2;
 }
 
 /* What the agent waits after a run. */
@@ -229,18 +227,45 @@ void agent_pushed(struct fleet *f, uint32_t i, uint64_t spread_ms)
 	take_calls(f);
 }
 
-uint64_t agent_reconnect_ms(uint64_t *random, uint64_t spread_ms, uint64_t from_ms, uint64_t to_ms)
-{
-	uint64_t first_ms = 2000 + random_upto(random, spread_ms), pause_ms = first_ms;
+/* ---- the channel of an agent ---- */
 
-	while (from_ms < to_ms) {
-		from_ms += pause_ms + random_upto(random, first_ms);
-		pause_ms = pause_ms * 2 < RECONNECT_MAX_MS ? pause_ms * 2 : RECONNECT_MAX_MS;
-	}
-	return from_ms;
+static bool is_cut_off(const struct fleet *f, uint32_t i)
+{
+	const struct scenario *s = f->scenario;
+
+	if (f->tree)
+		return tree_is_cut_off(f->tree, f->first + i);
+	return s->fault_channel && scenario_fault(s, s->fault_from_s * UINT64_C(1000), f->first + i);
 }
 
-/* ---- */
+/* Sets the moment at which a channel that breaks is there again, or brings the tree's message. */
+static void channel_init(struct fleet *f, uint32_t i)
+{
+	const struct scenario *s = f->scenario;
+	uint64_t from_ms = f->tree ? s->change_ms : s->fault_from_s * UINT64_C(1000),
+		 to_ms = f->tree ? from_ms + TREE_RESTART_MS : s->fault_to_s * UINT64_C(1000),
+		 at_ms = UINT64_MAX;
+
+	if (is_cut_off(f, i))
+		at_ms = tree_reconnect_ms(&f->random, TREE_RECONNECT_SPREAD_MS, from_ms, to_ms);
+	else if (f->tree)
+		at_ms = tree_heard_ms(f->tree, f->first + i);
+	if (at_ms != UINT64_MAX)
+		wheel_schedule(&f->wheel, &f->agents[i].channel, at_ms);
+}
+
+static void channel_expired(struct fleet *f, uint32_t i)
+{
+	bool connected = is_cut_off(f, i);
+
+	if (connected && f->policy->quiet)
+		return;
+	if (f->tree)
+		count_moment(f, f->heard);
+	agent_pushed(f, i, connected ? 0 : f->scenario->spread_ms);
+}
+
+/* ---- timers ---- */
 
 /* Whose timer it is, and which of its own, is told from its address. */
 static uint32_t find_timer(
@@ -278,7 +303,7 @@ void agent_expired(struct fleet *f, const struct wheel_timer *t)
 	uint32_t i = find_timer(f, t, &timer);
 
 	if (timer == TIMER_CHANNEL)
-		agent_pushed(f, i, 0);
+		channel_expired(f, i);
 	else
 		handlers[timer](f, &f->agents[i]);
 }
@@ -299,16 +324,14 @@ int agent_init(struct fleet *f, uint32_t i)
 		wheel_timer_init(timer_of(f, a, t));
 	wheel_timer_init(&a->channel);
 	trigger_init(&a->trigger, &f->queue);
-	supervisor_init(&a->supervisor, FLEET_INTERVAL_MS, p->bound);
+	supervisor_init(&a->supervisor, s->interval_ms, p->bound);
 	shaper_init(&a->shaper);
 	if (p->limits_holds)
-		shaper_limit(&a->shaper, FLEET_INTERVAL_MS);
-	if (p->push && s->fault_channel && scenario_fault(s, s->fault_from_s * UINT64_C(1000), f->first + i))
-		wheel_schedule(&f->wheel, &a->channel,
-			agent_reconnect_ms(&f->random, AGENT_RECONNECT_SPREAD_MS,
-				s->fault_from_s * UINT64_C(1000), s->fault_to_s * UINT64_C(1000)));
+		shaper_limit(&a->shaper, s->interval_ms);
+	if (p->push)
+		channel_init(f, i);
 	trigger_fire(&a->trigger, f->now_ms,
-		random_upto(&f->random, splay ? FLEET_INTERVAL_MS : FLEET_TOGETHER_MS));
+		random_upto(&f->random, splay ? s->interval_ms : FLEET_TOGETHER_MS));
 	take_calls(f);
 	return 0;
 }

@@ -20,12 +20,13 @@
 #include "../../lib/wheel.h"
 #include "scenario.h"
 #include "server.h"
+#include "tree.h"
 
 enum agent_timer {
 	TIMER_DUE,   /* the trigger's moment, or the dispatcher's */
 	TIMER_REPLY, /* the run in flight ends */
 	AGENT_TIMERS,
-	TIMER_CHANNEL = AGENT_TIMERS /* the push channel is connected again */
+	TIMER_CHANNEL = AGENT_TIMERS /* the push channel is connected again, or a relay's message */
 };
 
 /* The timers of an agent's runs: one cache line, and nothing else in it, for the wheel touches the
@@ -59,10 +60,12 @@ struct tally {                     /* what the agents' lives came to */
 struct fleet {
 	const struct scenario *scenario;
 	const struct policy *policy;
+	const struct tree *tree; /* of the scenario; NULL = none */
 	struct wheel wheel;
 	struct trigger_queue queue;
 	struct tally tally;
 	uint32_t *converged; /* agents that got the last version in each ms since measure_s */
+	uint32_t *heard;     /* agents that heard of it through the tree */
 	uint64_t now_ms, random;
 	uint32_t first, count; /* agents */
 	struct request *asked; /* count of them at most: an agent has one run at a time */
@@ -86,9 +89,5 @@ void agent_answered(struct fleet *f, const struct request *r);
 void agent_prefetch(const struct fleet *f, const struct wheel_timer *t, bool deep);
 /* A message came: pull within spread_ms. */
 void agent_pushed(struct fleet *f, uint32_t i, uint64_t spread_ms);
-/* When libzmq, which began to try at from_ms, first tries again after to_ms: an interval of 2 s and
- * a random part of the spread that doubles, plus a random part of the first one. */
-#define AGENT_RECONNECT_SPREAD_MS 8000
-uint64_t agent_reconnect_ms(uint64_t *random, uint64_t spread_ms, uint64_t from_ms, uint64_t to_ms);
 
 #endif

@@ -32,6 +32,20 @@ static double convergence_s(const struct result *r)
 	return ms == UINT64_MAX ? INFINITY : (double)ms / 1000;
 }
 
+static double nearly_all_s(const struct result *r)
+{
+	uint64_t ms = r->converged_ms[SHARE_99];
+
+	return ms == UINT64_MAX ? INFINITY : (double)ms / 1000;
+}
+
+static double heard_ms(const struct result *r)
+{
+	uint64_t ms = r->heard_ms[SHARE_100];
+
+	return ms == UINT64_MAX ? INFINITY : (double)ms;
+}
+
 static double most(const struct result *r)
 {
 	return r->most;
@@ -79,6 +93,26 @@ static double spread_and_limit_s(const struct result *r)
 	return (r->scenario->spread_ms + FLEET_LIMIT_MS) / 1000.0;
 }
 
+/* three hops, and the last one of each line of copies; and what the clock rounds */
+static double hops_ms(const struct result *r)
+{
+	uint32_t copies = TREE_TOPS + TREE_LEAVES / TREE_TOPS + r->agents / TREE_LEAVES + 1;
+
+	return 3 * TREE_HOP_US / 1e3 + copies * (TREE_COPY_NS / 1e6) + 1;
+}
+
+/* and what waits in the server's queue */
+static double tree_s(const struct result *r)
+{
+	return (hops_ms(r) + r->scenario->spread_ms) / 1000 + FLEET_QUEUE_S;
+}
+
+/* the connection below the dead relay comes back first, after two intervals of libzmq's at most */
+static double broken_tree_s(const struct result *r)
+{
+	return 2 * (2000 + TREE_RECONNECT_SPREAD_MS) / 1000.0 + tree_s(r);
+}
+
 /* two, and one per interval at its shortest */
 static double storm_pulls(const struct result *r)
 {
@@ -106,6 +140,12 @@ static const struct target targets[] = {
 	{"outage", "seconds from the return until everyone has it", convergence_s, interval_s},
 	{"push-storm", "pulls of the busiest agent", most, storm_pulls},
 	{"overload", "requests before the Retry-After has passed", early, none},
+	{"tree", "milliseconds until everyone has heard of it", heard_ms, hops_ms},
+	{"tree", "seconds until 99 % have it", nearly_all_s, tree_s},
+	{"tree-one", "seconds until 99 % have it", nearly_all_s, broken_tree_s},
+	{"tree-tenth", "seconds until 99 % have it", nearly_all_s, broken_tree_s},
+	{"tree-tenth", "seconds until everyone has it", convergence_s, broken_tree_s},
+	{"tree-tenth", "requests in one second after a push", peak, spread_peak},
 	{"steady", "bytes of memory per agent", memory, kibibyte},
 };
 
@@ -115,6 +155,7 @@ static const struct {
 	{"jitter", "jitter and spread"},
 	{"hold", "the hold"},
 	{"limit", "the limit of holds"},
+	{"quiet", "a pull after a connection to a relay"},
 };
 
 bool check_break(struct policy *p, const char *bug)
@@ -126,6 +167,8 @@ bool check_break(struct policy *p, const char *bug)
 		p->shaper = false;
 	} else if (strcmp(bug, "limit") == 0) {
 		p->limits_holds = false;
+	} else if (strcmp(bug, "quiet") == 0) {
+		p->quiet = true;
 	} else {
 		return false;
 	}
@@ -153,7 +196,8 @@ static int verify(
 
 		if (!r.scenario || strcmp(r.scenario->name, t->scenario) != 0) {
 			result_fini(&r);
-			error = simulate(scenario_find(t->scenario), p, agents, seed, &r);
+			error = simulate(scenario_find(t->scenario), p, agents, seed, false,
+				&r);
 			if (error)
 				return error;
 		}
@@ -167,16 +211,20 @@ static int verify(
 	return missed;
 }
 
-/* 1 when the same seed gave the same run and another seed another one. */
+/* 1 when the same seed gave the same run, by threads or not, and another seed another one. */
 static int is_deterministic(const struct policy *p, uint32_t agents, uint64_t seed)
 {
-	const uint64_t seeds[] = {seed, seed, seed + 1};
+	static const struct {
+		unsigned more;
+		bool threads;
+	} runs[] = {{0, false}, {0, true}, {1, false}};
 	uint64_t digests[3];
 	struct result r;
 	int error;
 
 	for (unsigned i = 0; i < 3; i++) {
-		error = simulate(scenario_find("outage"), p, agents, seeds[i], &r);
+		error = simulate(scenario_find("push-spread"), p, agents, seed + runs[i].more,
+			runs[i].threads, &r);
 		if (error)
 			return error;
 		digests[i] = r.digest;
@@ -193,7 +241,7 @@ static uint32_t find_connects_peak(uint32_t agents, uint64_t seed, uint64_t spre
 
 	for (uint32_t i = 0; i < agents; i++) {
 		uint64_t after_s =
-			(agent_reconnect_ms(&seed, spread_ms, 0, outage_ms) - outage_ms) / 1000;
+			(tree_reconnect_ms(&seed, spread_ms, 0, outage_ms) - outage_ms) / 1000;
 		uint32_t *n = &per_second[after_s < CONNECT_SECONDS ? after_s : 0];
 
 		if (++*n > peak)
@@ -207,7 +255,7 @@ static int check_connects(FILE *out, unsigned *number, uint32_t agents, uint64_t
 {
 	double mean = agents * 1900.0 / FLEET_UNIT,
 	       most = scaled(agents * 2500.0 / FLEET_UNIT, mean, agents),
-	       peak = find_connects_peak(agents, seed, AGENT_RECONNECT_SPREAD_MS);
+	       peak = find_connects_peak(agents, seed, TREE_RECONNECT_SPREAD_MS);
 	bool sees = find_connects_peak(agents, seed, 0) > most;
 	char text[160];
 
@@ -224,7 +272,7 @@ int check(FILE *out, const struct policy *ours, uint32_t agents, uint64_t seed)
 {
 	unsigned number = 0;
 	int missed = 0, r;
-	char text[80];
+	char text[96];
 
 	r = verify(out, &number, ours, agents, seed);
 	if (r < 0)
@@ -233,7 +281,7 @@ int check(FILE *out, const struct policy *ours, uint32_t agents, uint64_t seed)
 	r = is_deterministic(ours, agents, seed);
 	if (r < 0)
 		return r;
-	tell(out, &number, r, "the same seed gives the same run, another seed another");
+	tell(out, &number, r, "the same seed gives the same run, by threads or not, another seed another");
 	missed += !r;
 	for (size_t i = 0; i < sizeof(bugs) / sizeof(bugs[0]); i++) {
 		struct policy broken = *policy_find("ours");

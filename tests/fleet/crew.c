@@ -1,43 +1,43 @@
 /*
- * Two counters: steps begun, and parts that are done with the last one.
+ * Two kinds of semaphores: one a part to begin a step, and one for all that are done with theirs.
  *
- * What surprises: a thread that waits spins, and after a while lets others run, but never sleeps: to
- * wake it would take longer than its step.
+ * What surprises: who waits tries for a while before it sleeps. To wake a thread takes longer than
+ * a step; but where others want the processor, trying would only keep them from it.
  */
 #include "crew.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <pthread.h>
-#include <sched.h>
-#include <stdatomic.h>
+#include <semaphore.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
-#define SPINS 20000 /* some 0.1 ms */
+#define TRIES 20000 /* some 0.1 ms */
 
 struct member {
 	struct crew *crew;
 	pthread_t thread;
 	unsigned part;
+	sem_t begin;
 };
 
 struct crew {
 	void (*work)(void *arg, unsigned part);
 	void *arg;
-	unsigned parts; /* started */
-	struct member members[CREW_MAX];
+	unsigned parts; /* started, the caller's included */
 	bool over;
-	_Alignas(64) _Atomic unsigned steps;
-	_Alignas(64) _Atomic unsigned done; /* parts, of all steps */
+	sem_t done;
+	struct member members[CREW_MAX];
 };
 
-static void wait_for(_Atomic unsigned *counter, unsigned value)
+static void wait_for(sem_t *s)
 {
-	unsigned spins = 0;
-
-	while (atomic_load_explicit(counter, memory_order_acquire) != value)
-		if (++spins > SPINS)
-			sched_yield();
+	for (unsigned i = 0; i < TRIES; i++)
+		if (sem_trywait(s) == 0)
+			return;
+	while (sem_wait(s) && errno == EINTR)
+		;
 }
 
 static void *member_run(void *arg)
@@ -45,27 +45,30 @@ static void *member_run(void *arg)
 	struct member *m = arg;
 	struct crew *c = m->crew;
 
-	for (unsigned step = 1;; step++) {
-		wait_for(&c->steps, step);
+	for (;;) {
+		wait_for(&m->begin);
 		if (c->over)
 			return NULL;
 		c->work(c->arg, m->part);
-		atomic_fetch_add_explicit(&c->done, 1, memory_order_release);
+		sem_post(&c->done);
 	}
 }
 
 struct crew *crew_start(unsigned parts, void (*work)(void *arg, unsigned part), void *arg)
 {
-	struct crew *c = aligned_alloc(64, sizeof(*c));
+	struct crew *c = calloc(1, sizeof(*c));
 
 	assert(parts >= 1 && parts <= CREW_MAX);
 	if (!c)
 		return NULL;
 	*c = (struct crew){.work = work, .arg = arg, .parts = 1};
+	sem_init(&c->done, 0, 0);
 	for (; c->parts < parts; c->parts++) {
 		struct member *m = &c->members[c->parts];
 
-		*m = (struct member){.crew = c, .part = c->parts};
+		m->crew = c;
+		m->part = c->parts;
+		sem_init(&m->begin, 0, 0);
 		if (pthread_create(&m->thread, NULL, member_run, m)) {
 			crew_stop(c);
 			return NULL;
@@ -76,11 +79,11 @@ struct crew *crew_start(unsigned parts, void (*work)(void *arg, unsigned part), 
 
 void crew_work(struct crew *c)
 {
-	unsigned done = atomic_load_explicit(&c->done, memory_order_relaxed);
-
-	atomic_fetch_add_explicit(&c->steps, 1, memory_order_release);
+	for (unsigned i = 1; i < c->parts; i++)
+		sem_post(&c->members[i].begin);
 	c->work(c->arg, 0);
-	wait_for(&c->done, done + c->parts - 1);
+	for (unsigned i = 1; i < c->parts; i++)
+		wait_for(&c->done);
 }
 
 void crew_stop(struct crew *c)
@@ -88,8 +91,11 @@ void crew_stop(struct crew *c)
 	if (!c)
 		return;
 	c->over = true;
-	atomic_fetch_add_explicit(&c->steps, 1, memory_order_release);
-	while (--c->parts > 0)
+	while (--c->parts > 0) {
+		sem_post(&c->members[c->parts].begin);
 		pthread_join(c->members[c->parts].thread, NULL);
+		sem_destroy(&c->members[c->parts].begin);
+	}
+	sem_destroy(&c->done);
 	free(c);
 }

@@ -1,10 +1,9 @@
 /*
  * Threads that do one step of work each on parts of their own, again and again.
  *
- * Threads: all calls from the one that started the crew; it does the step of part 0 itself. A step
- * may take much less time than waking a thread does, so the others do not sleep in between: a crew
- * takes whole processors for its life. What a step wrote is seen by the caller after crew_work(),
- * and by every part in the next step.
+ * Threads: all calls from the one that started the crew; it does the step of part 0 itself. What a
+ * step wrote is seen by the caller after crew_work(), and by every part in the next step. A step may
+ * be much shorter than waking a thread takes.
  */
 #ifndef FLEET_CREW_H
 #define FLEET_CREW_H

@@ -11,7 +11,8 @@ void report_legend(FILE *out, uint32_t agents, uint64_t seed)
 	uint64_t capacity = (uint64_t)FLEET_CAPACITY * agents / FLEET_UNIT;
 
 	fprintf(out,
-		"%u agents, seed %" PRIu64 ". Interval 30 s, time limit 10 s, connect limit 3 s.\n"
+		"%u agents, seed %" PRIu64
+		". Interval 30 s (tree: 300 s), time limit 10 s, connect limit 3 s.\n"
 		"The server serves %" PRIu64
 		" requests/s in 20 to 40 ms; what would wait over %u s gets a "
 		"503, which costs it nothing.\n"
@@ -31,6 +32,8 @@ void report_legend(FILE *out, uint32_t agents, uint64_t seed)
 		"since `measured from`\n"
 		"50/99/100%%  seconds since `measured from` until so many agents had the last "
 		"version; - = not within the run\n"
+		"heard     seconds until 50, 99 and 100%% heard of the change through the relays "
+		"(tree)\n"
 		"stalest   seconds for which an agent missed a version, at worst; + = it still "
 		"does "
 		"at the end\n"
@@ -41,15 +44,16 @@ void report_legend(FILE *out, uint32_t agents, uint64_t seed)
 }
 
 /* Seconds, or "-" for never. */
-static const char *seconds(uint64_t ms, char text[16])
+static const char *seconds(uint64_t ms, int digits, char text[16])
 {
 	if (ms == UINT64_MAX)
 		return "-";
-	snprintf(text, 16, "%.1f", (double)ms / 1000);
+	snprintf(text, 16, "%.*f", digits, (double)ms / 1000);
 	return text;
 }
 
-#define SECONDS(ms) seconds(ms, (char[16]){0})
+#define SECONDS(ms) seconds(ms, 1, (char[16]){0})
+#define MILLISECONDS(ms) seconds(ms, 3, (char[16]){0})
 
 void report_text(FILE *out, const struct result *results, size_t count)
 {
@@ -71,6 +75,11 @@ void report_text(FILE *out, const struct result *results, size_t count)
 			SECONDS(r->converged_ms[SHARE_99]),
 			SECONDS(r->converged_ms[SHARE_100]), SECONDS(r->tally.stalest_ms),
 			r->stale ? "+" : " ", r->most, r->tally.early, s->end_s / r->wall_s);
+		if (s->tree && r->policy->push)
+			fprintf(out, "  %-10s heard: 50%% %s, 99%% %s, 100%% %s\n", "",
+				MILLISECONDS(r->heard_ms[SHARE_50]),
+				MILLISECONDS(r->heard_ms[SHARE_99]),
+				MILLISECONDS(r->heard_ms[SHARE_100]));
 	}
 	fflush(out);
 }
@@ -79,19 +88,22 @@ void report_csv(FILE *out, const struct result *results, size_t count, bool head
 {
 	if (header)
 		fprintf(out, "scenario,policy,agents,seed,peak,peak_at_s,requests,wasted,"
-			     "converged_50_s,converged_99_s,converged_100_s,stalest_s,still_stale,"
+			     "converged_50_s,converged_99_s,converged_100_s,heard_50_s,"
+			     "heard_99_s,heard_100_s,stalest_s,still_stale,"
 			     "most_requests,early,bytes_per_agent,speed,digest\n");
 	for (size_t i = 0; i < count; i++) {
 		const struct result *r = &results[i];
 
 		fprintf(out,
 			"%s,%s,%u,%" PRIu64 ",%u,%u,%" PRIu64 ",%" PRIu64
-			",%s,%s,%s,%s,%d,%u,%" PRIu64 ",%" PRIu64 ",%.0f,%016" PRIx64 "\n",
+			",%s,%s,%s,%s,%s,%s,%s,%d,%u,%" PRIu64 ",%" PRIu64 ",%.0f,%016" PRIx64 "\n",
 			r->scenario->name, r->policy->name, r->agents, r->seed, r->peak, r->peak_s,
 			r->tally.requests, r->tally.wasted,
 			SECONDS(r->converged_ms[SHARE_50]),
 			SECONDS(r->converged_ms[SHARE_99]),
-			SECONDS(r->converged_ms[SHARE_100]), SECONDS(r->tally.stalest_ms),
+			SECONDS(r->converged_ms[SHARE_100]), MILLISECONDS(r->heard_ms[SHARE_50]),
+			MILLISECONDS(r->heard_ms[SHARE_99]), MILLISECONDS(r->heard_ms[SHARE_100]),
+			SECONDS(r->tally.stalest_ms),
 			r->stale, r->most, r->tally.early, r->bytes, r->scenario->end_s / r->wall_s,
 			r->digest);
 	}

@@ -13,6 +13,7 @@ const struct scenario scenarios[] = {
 	{
 		.name = "steady",
 		.title = "steady state, one change, no push",
+		.interval_ms = FLEET_INTERVAL_MS,
 		.end_s = 300,
 		.count_s = 120,
 		.measure_s = 150,
@@ -23,6 +24,7 @@ const struct scenario scenarios[] = {
 	{
 		.name = "first-start",
 		.title = "first start of everyone: nobody has a last known good",
+		.interval_ms = FLEET_INTERVAL_MS,
 		.end_s = 300,
 		.change_ms = UINT64_MAX,
 		.advice_ms = UINT64_MAX,
@@ -31,6 +33,7 @@ const struct scenario scenarios[] = {
 	{
 		.name = "restart",
 		.title = "restart of everyone with a last known good, one change meanwhile",
+		.interval_ms = FLEET_INTERVAL_MS,
 		.end_s = 300,
 		.change_ms = 0,
 		.change_count = 1,
@@ -39,6 +42,7 @@ const struct scenario scenarios[] = {
 	{
 		.name = "slow",
 		.title = "the server answers after 20 s for a minute: time-outs",
+		.interval_ms = FLEET_INTERVAL_MS,
 		.end_s = 660,
 		.count_s = 120,
 		.measure_s = 180,
@@ -53,6 +57,7 @@ const struct scenario scenarios[] = {
 	{
 		.name = "outage",
 		.title = "the server refuses for 10 minutes and returns",
+		.interval_ms = FLEET_INTERVAL_MS,
 		.end_s = 1080,
 		.count_s = 120,
 		.measure_s = 720,
@@ -67,6 +72,7 @@ const struct scenario scenarios[] = {
 	{
 		.name = "outage-channel",
 		.title = "server and push channel down for 10 minutes; each reconnection pulls",
+		.interval_ms = FLEET_INTERVAL_MS,
 		.end_s = 1080,
 		.count_s = 120,
 		.measure_s = 720,
@@ -82,6 +88,7 @@ const struct scenario scenarios[] = {
 	{
 		.name = "push-spread",
 		.title = "one push to everyone, spread over 20 s",
+		.interval_ms = FLEET_INTERVAL_MS,
 		.end_s = 300,
 		.count_s = 120,
 		.measure_s = 120,
@@ -94,6 +101,7 @@ const struct scenario scenarios[] = {
 	{
 		.name = "push-sharp",
 		.title = "one push to everyone without a spread",
+		.interval_ms = FLEET_INTERVAL_MS,
 		.end_s = 300,
 		.count_s = 120,
 		.measure_s = 120,
@@ -105,6 +113,7 @@ const struct scenario scenarios[] = {
 	{
 		.name = "push-storm",
 		.title = "100 pushes a second for a minute, each spread over 20 s",
+		.interval_ms = FLEET_INTERVAL_MS,
 		.end_s = 360,
 		.count_s = 120,
 		.measure_s = 120,
@@ -118,6 +127,7 @@ const struct scenario scenarios[] = {
 	{
 		.name = "overload",
 		.title = "a sixth of the capacity for two minutes, 503 with Retry-After: 45",
+		.interval_ms = FLEET_INTERVAL_MS,
 		.end_s = 480,
 		.count_s = 120,
 		.measure_s = 240,
@@ -132,6 +142,7 @@ const struct scenario scenarios[] = {
 	{
 		.name = "partition",
 		.title = "every other agent cut off for 5 minutes, one push meanwhile",
+		.interval_ms = FLEET_INTERVAL_MS,
 		.end_s = 840,
 		.count_s = 120,
 		.measure_s = 420,
@@ -149,6 +160,7 @@ const struct scenario scenarios[] = {
 	{
 		.name = "partition-channel",
 		.title = "as partition, and each reconnection of the push channel pulls",
+		.interval_ms = FLEET_INTERVAL_MS,
 		.end_s = 840,
 		.count_s = 120,
 		.measure_s = 420,
@@ -162,6 +174,51 @@ const struct scenario scenarios[] = {
 		.change_count = 1,
 		.pushed = true,
 		.spread_ms = 20000,
+		.advice_ms = UINT64_MAX,
+	},
+	{
+		.name = "tree",
+		.title = "a push spread over 20 s through two levels of relays",
+		.interval_ms = FLEET_LONG_INTERVAL_MS,
+		.end_s = 900,
+		.count_s = 400,
+		.measure_s = 400,
+		.change_ms = 400000,
+		.change_count = 1,
+		.pushed = true,
+		.spread_ms = 20000,
+		.tree = true,
+		.advice_ms = UINT64_MAX,
+	},
+	{
+		.name = "tree-one",
+		.title = "a push spread over 20 s through two levels of relays, one of 5 above dies",
+		.interval_ms = FLEET_LONG_INTERVAL_MS,
+		.end_s = 900,
+		.count_s = 400,
+		.measure_s = 400,
+		.change_ms = 400000,
+		.change_count = 1,
+		.pushed = true,
+		.spread_ms = 20000,
+		.tree = true,
+		.tops_down = 1,
+		.advice_ms = UINT64_MAX,
+	},
+	{
+		.name = "tree-tenth",
+		.title = "a push spread over 20 s through two levels of relays, 5 of 45 die",
+		.interval_ms = FLEET_LONG_INTERVAL_MS,
+		.end_s = 900,
+		.count_s = 400,
+		.measure_s = 400,
+		.change_ms = 400000,
+		.change_count = 1,
+		.pushed = true,
+		.spread_ms = 20000,
+		.tree = true,
+		.tops_down = 1,
+		.leaves_down = 4,
 		.advice_ms = UINT64_MAX,
 	},
 };

@@ -13,6 +13,7 @@
 
 #define FLEET_UNIT 100000u
 #define FLEET_INTERVAL_MS 30000u
+#define FLEET_LONG_INTERVAL_MS 300000u /* where a message tells of changes */
 #define FLEET_LIMIT_MS 10000u  /* of a pull */
 #define FLEET_CONNECT_MS 3000u /* of a connection to a host that does not answer */
 #define FLEET_CAPACITY                                                                             \
@@ -29,6 +30,7 @@ enum fault { FAULT_NONE, FAULT_SLOW, FAULT_DOWN, FAULT_UNREACHABLE, FAULT_OVERLO
 
 struct scenario {
 	const char *name, *title;
+	uint32_t interval_ms; /* of the agents */
 	uint32_t end_s;
 	uint32_t count_s;   /* requests, waste and staleness count from here */
 	uint32_t measure_s; /* the peak and the convergence count from here */
@@ -46,6 +48,9 @@ struct scenario {
 	bool pushed; /* each with a message */
 	uint32_t spread_ms;
 
+	bool tree; /* the message comes through relays; change_count is 1, change_ms measure_s */
+	uint32_t tops_down, leaves_down; /* relays that die at the moment of the change */
+
 	bool first_start; /* nobody has a last known good: no splay */
 };
 
@@ -58,6 +63,7 @@ struct policy {
 	unsigned bound;    /* of the supervisor; 1 = a timeout doubles nothing */
 	bool push;
 	bool spread; /* heeds the spread of a message */
+	bool quiet;  /* what connects to a relay again does not pull, nor tell others to */
 	bool long_poll;
 	bool sharp;        /* the interval counts from the beginning of a pull, not its end */
 	bool scatter;      /* after a 503 the next pull is anywhere in the next interval */

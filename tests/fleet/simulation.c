@@ -32,6 +32,7 @@ struct part {
 struct world {
 	struct part parts[FLEET_PARTS];
 	struct server server;
+	struct tree tree;
 	uint64_t until_ms; /* the end of the window */
 };
 
@@ -148,12 +149,12 @@ static void serve(struct world *w, uint64_t from_ms)
 		}
 }
 
-static int live_all(struct world *w, const struct scenario *s, uint32_t agents)
+static int live_all(struct world *w, const struct scenario *s, bool threads)
 {
 	uint64_t end_ms = s->end_s * UINT64_C(1000), step_ms = server_foresight_ms(s);
 	struct crew *crew = NULL;
 
-	if (agents >= FLEET_THREADS_FROM && !(crew = crew_start(FLEET_PARTS, live, w)))
+	if (threads && !(crew = crew_start(FLEET_PARTS, live, w)))
 		return -ENOMEM;
 	for (uint64_t from_ms = 0; from_ms < end_ms; from_ms += step_ms) {
 		w->until_ms = from_ms + step_ms;
@@ -200,20 +201,22 @@ static void evaluate_part(const struct fleet *f, struct result *r)
 	}
 }
 
-static void find_convergence(const struct world *w, struct result *r)
+/* When each share of the agents was counted. parts: the counts of each ms since measure_s. */
+static void find_shares(
+	uint32_t *const parts[FLEET_PARTS], const struct result *r, uint64_t ret_ms[SHARES])
 {
 	static const uint32_t shares[SHARES] = {50, 99, 100};
-	uint64_t converged = 0, spans_ms = measured_ms(r->scenario);
+	uint64_t counted = 0, spans_ms = measured_ms(r->scenario);
 
 	for (unsigned share = 0; share < SHARES; share++)
-		r->converged_ms[share] = UINT64_MAX;
+		ret_ms[share] = UINT64_MAX;
 	for (uint64_t ms = 0; ms < spans_ms; ms++) {
 		for (unsigned i = 0; i < FLEET_PARTS; i++)
-			converged += w->parts[i].fleet.converged[ms];
+			counted += parts[i][ms];
 		for (unsigned share = 0; share < SHARES; share++)
-			if (r->converged_ms[share] == UINT64_MAX &&
-				converged * 100 >= (uint64_t)r->agents * shares[share])
-				r->converged_ms[share] = ms;
+			if (ret_ms[share] == UINT64_MAX &&
+				counted * 100 >= (uint64_t)r->agents * shares[share])
+				ret_ms[share] = ms;
 	}
 }
 
@@ -221,9 +224,15 @@ static void evaluate(const struct world *w, struct result *r)
 {
 	const struct scenario *s = r->scenario;
 
-	for (unsigned i = 0; i < FLEET_PARTS; i++)
+	uint32_t *converged[FLEET_PARTS], *heard[FLEET_PARTS];
+
+	for (unsigned i = 0; i < FLEET_PARTS; i++) {
 		evaluate_part(&w->parts[i].fleet, r);
-	find_convergence(w, r);
+		converged[i] = w->parts[i].fleet.converged;
+		heard[i] = w->parts[i].fleet.heard;
+	}
+	find_shares(converged, r, r->converged_ms);
+	find_shares(heard, r, r->heard_ms);
 	r->digest = UINT64_C(0xcbf29ce484222325);
 	for (uint32_t i = 0; i < s->end_s; i++) {
 		r->digest = mix(r->digest, r->per_second[i]);
@@ -249,6 +258,7 @@ static void part_fini(struct part *p)
 	free(f->pending_ms);
 	free(f->asked);
 	free(f->converged);
+	free(f->heard);
 }
 
 /* Memory on whole cache lines; where it is much, in huge pages, if the system has them. */
@@ -275,42 +285,54 @@ static int part_init(struct part *p, const struct scenario *s, uint32_t agents)
 	f->timers = huge_alloc(agents, sizeof(*f->timers));
 	f->pending_ms = calloc(agents, sizeof(*f->pending_ms));
 	f->asked = calloc(agents, sizeof(*f->asked));
-	f->converged = calloc(measured_ms(s), sizeof(*f->converged));
-	if (!f->agents || !f->timers || !f->pending_ms || !f->asked || !f->converged)
+	if (!f->agents || !f->timers || !f->pending_ms || !f->asked)
 		return -ENOMEM;
 	for (; f->count < agents && r == 0; f->count++)
 		r = agent_init(f, f->count);
-	if (s->pushed && f->policy->push)
+	if (s->pushed && f->policy->push && !s->tree)
 		wheel_schedule(&f->wheel, &p->message, s->change_ms);
 	return r;
 }
 
-static int init(struct world *w, const struct result *r)
+/* What does not grow with the fleet. */
+static int moments_init(struct fleet *f)
 {
+	f->converged = calloc(measured_ms(f->scenario), sizeof(*f->converged));
+	f->heard = calloc(measured_ms(f->scenario), sizeof(*f->heard));
+	return f->converged && f->heard ? 0 : -ENOMEM;
+}
+
+static int init(struct world *w, struct result *r)
+{
+	uint32_t ends[FLEET_PARTS + 1] = {0};
+	uint64_t before;
 	int error = 0;
 
 	server_init(&w->server, r->scenario, r->agents, ~r->seed, r->per_second);
+	tree_init(&w->tree, r->scenario, r->agents, r->seed, r->policy->quiet);
 	for (unsigned i = 0; i < FLEET_PARTS && !error; i++) {
-		uint32_t first = (uint32_t)((uint64_t)r->agents * i / FLEET_PARTS),
-			 end = (uint32_t)((uint64_t)r->agents * (i + 1) / FLEET_PARTS);
-
+		ends[i + 1] = (uint32_t)((uint64_t)r->agents * (i + 1) / FLEET_PARTS);
 		w->parts[i].fleet = (struct fleet){
 			.scenario = r->scenario,
 			.policy = r->policy,
+			.tree = r->scenario->tree ? &w->tree : NULL,
 			.random = r->seed ^ (uint64_t)i << 56,
-			.first = first,
+			.first = ends[i],
 		};
-		error = part_init(&w->parts[i], r->scenario, end - first);
+		error = moments_init(&w->parts[i].fleet);
 	}
+	before = used_bytes();
+	for (unsigned i = 0; i < FLEET_PARTS && !error; i++)
+		error = part_init(&w->parts[i], r->scenario, ends[i + 1] - ends[i]);
+	r->bytes = (used_bytes() - before) / r->agents;
 	return error;
 }
 
 int simulate(const struct scenario *s, const struct policy *p, uint32_t agents, uint64_t seed,
-	struct result *ret_result)
+	bool threads, struct result *ret_result)
 {
 	struct world *w = calloc(1, sizeof(*w));
 	struct result r = {.scenario = s, .policy = p, .agents = agents, .seed = seed};
-	uint64_t before = used_bytes();
 	double from_s = wall_s();
 	int error = -ENOMEM;
 
@@ -320,8 +342,7 @@ int simulate(const struct scenario *s, const struct policy *p, uint32_t agents, 
 	error = init(w, &r);
 	if (error)
 		goto out;
-	r.bytes = (used_bytes() - before) / agents;
-	error = live_all(w, s, agents);
+	error = live_all(w, s, threads);
 	if (error)
 		goto out;
 	evaluate(w, &r);

@@ -4,8 +4,8 @@
 
 #include "agent.h"
 
-#define FLEET_PARTS 2             /* see simulation.c */
-#define FLEET_THREADS_FROM 200000 /* agents: below, threads cost more than they bring */
+#define FLEET_PARTS 2              /* see simulation.c */
+#define FLEET_THREADS_FROM 200000u /* agents: below, threads cost more than they bring */
 
 enum { SHARE_50, SHARE_99, SHARE_100, SHARES };
 
@@ -16,6 +16,7 @@ struct result {
 	uint64_t seed;
 	struct tally tally;
 	uint64_t converged_ms[SHARES]; /* from measure_s; UINT64_MAX = never */
+	uint64_t heard_ms[SHARES];     /* the same, of the message in the tree */
 	uint32_t *per_second; /* requests that reached the server, scenario->end_s numbers; takes */
 	uint32_t peak, peak_s; /* the most since measure_s, and when */
 	uint32_t most;         /* requests of the agent with the most, since measure_s */
@@ -25,9 +26,10 @@ struct result {
 	double wall_s;
 };
 
-/* 0 or -ENOMEM. Free the result with result_fini(). */
+/* 0 or -ENOMEM. threads: one for each part of the fleet, which changes nothing but how long it takes.
+ * Free the result with result_fini(). */
 int simulate(const struct scenario *s, const struct policy *p, uint32_t agents, uint64_t seed,
-	struct result *ret_result);
+	bool threads, struct result *ret_result);
 void result_fini(struct result *r);
 
 #endif
