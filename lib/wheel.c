@@ -85,9 +85,9 @@ static struct wheel_link *earliest_slot(struct wheel *w, unsigned *ret_level)
 	return NULL;
 }
 
-/* Gives each timer of a slot its place as seen from the new position, in the same order. Where there
- * are many, each one is a cache miss, and its neighbour is not known before: walking from the other
- * end as well has two of them under way. */
+/* Gives each timer of a slot its place as seen from the new position, in the same order. Where
+ * there are many, each one is a cache miss, and its neighbour is not known before: walking from the
+ * other end as well has two of them under way. */
 static void demote_slot(struct wheel *w, struct wheel_link *slot)
 {
 	struct wheel_link list, *link, *next, *far_end;

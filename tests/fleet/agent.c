@@ -3,7 +3,8 @@
  * as the server answered or at its time limit, the supervisor says when again.
  *
  * What surprises: the end of a run is known long before it comes, for the modelled server decides
- * when a request is sent. One timer stands for the answer and for the time limit, whichever comes first.
+ * when a request is sent. One timer stands for the answer and for the time limit, whichever comes
+ * first.
  */
 #include "agent.h"
 
@@ -235,7 +236,8 @@ static bool is_cut_off(const struct fleet *f, uint32_t i)
 
 	if (f->tree)
 		return tree_is_cut_off(f->tree, f->first + i);
-	return s->fault_channel && scenario_fault(s, s->fault_from_s * UINT64_C(1000), f->first + i);
+	return s->fault_channel &&
+	       scenario_fault(s, s->fault_from_s * UINT64_C(1000), f->first + i);
 }
 
 /* Sets the moment at which a channel that breaks is there again, or brings the tree's message. */

@@ -196,8 +196,7 @@ static int verify(
 
 		if (!r.scenario || strcmp(r.scenario->name, t->scenario) != 0) {
 			result_fini(&r);
-			error = simulate(scenario_find(t->scenario), p, agents, seed, false,
-				&r);
+			error = simulate(scenario_find(t->scenario), p, agents, seed, false, &r);
 			if (error)
 				return error;
 		}
@@ -281,7 +280,8 @@ int check(FILE *out, const struct policy *ours, uint32_t agents, uint64_t seed)
 	r = is_deterministic(ours, agents, seed);
 	if (r < 0)
 		return r;
-	tell(out, &number, r, "the same seed gives the same run, by threads or not, another seed another");
+	tell(out, &number, r,
+		"the same seed gives the same run, by threads or not, another seed another");
 	missed += !r;
 	for (size_t i = 0; i < sizeof(bugs) / sizeof(bugs[0]); i++) {
 		struct policy broken = *policy_find("ours");

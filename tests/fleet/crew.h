@@ -2,8 +2,8 @@
  * Threads that do one step of work each on parts of their own, again and again.
  *
  * Threads: all calls from the one that started the crew; it does the step of part 0 itself. What a
- * step wrote is seen by the caller after crew_work(), and by every part in the next step. A step may
- * be much shorter than waking a thread takes.
+ * step wrote is seen by the caller after crew_work(), and by every part in the next step. A step
+ * may be much shorter than waking a thread takes.
  */
 #ifndef FLEET_CREW_H
 #define FLEET_CREW_H

@@ -39,7 +39,8 @@ static const char help[] =
 	"  --check          are the targets met? TAP; exit 1 when not\n"
 	"  --break BUG      seed a bug into ours: jitter (no jitter, no spread), hold (no "
 	"shaper),\n"
-	"                   limit (holds grow beyond the interval), quiet (no pull after a connection "
+	"                   limit (holds grow beyond the interval), quiet (no pull after a "
+	"connection "
 	"to a\n"
 	"                   relay)\n"
 	"  --help\n";
@@ -150,8 +151,8 @@ static int run_scenario(const struct options *o, const struct scenario *s, FILE 
 			continue;
 		if (p == policy_find("ours"))
 			p = &o->ours;
-		r = simulate(s, p, o->agents, o->seed, o->agents >= FLEET_THREADS_FROM,
-			&results[n]);
+		r = simulate(
+			s, p, o->agents, o->seed, o->agents >= FLEET_THREADS_FROM, &results[n]);
 		n += r == 0;
 	}
 	if (r == 0) {

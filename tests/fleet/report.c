@@ -71,8 +71,7 @@ void report_text(FILE *out, const struct result *results, size_t count)
 			"  %-10s %8u %5u %9" PRIu64 " %9" PRIu64 " %7s %7s %7s %7s%s %5u %8" PRIu64
 			" %6.0fx\n",
 			r->policy->name, r->peak, r->peak_s, r->tally.requests, r->tally.wasted,
-			SECONDS(r->converged_ms[SHARE_50]),
-			SECONDS(r->converged_ms[SHARE_99]),
+			SECONDS(r->converged_ms[SHARE_50]), SECONDS(r->converged_ms[SHARE_99]),
 			SECONDS(r->converged_ms[SHARE_100]), SECONDS(r->tally.stalest_ms),
 			r->stale ? "+" : " ", r->most, r->tally.early, s->end_s / r->wall_s);
 		if (s->tree && r->policy->push)
@@ -98,12 +97,10 @@ void report_csv(FILE *out, const struct result *results, size_t count, bool head
 			"%s,%s,%u,%" PRIu64 ",%u,%u,%" PRIu64 ",%" PRIu64
 			",%s,%s,%s,%s,%s,%s,%s,%d,%u,%" PRIu64 ",%" PRIu64 ",%.0f,%016" PRIx64 "\n",
 			r->scenario->name, r->policy->name, r->agents, r->seed, r->peak, r->peak_s,
-			r->tally.requests, r->tally.wasted,
-			SECONDS(r->converged_ms[SHARE_50]),
-			SECONDS(r->converged_ms[SHARE_99]),
-			SECONDS(r->converged_ms[SHARE_100]), MILLISECONDS(r->heard_ms[SHARE_50]),
-			MILLISECONDS(r->heard_ms[SHARE_99]), MILLISECONDS(r->heard_ms[SHARE_100]),
-			SECONDS(r->tally.stalest_ms),
+			r->tally.requests, r->tally.wasted, SECONDS(r->converged_ms[SHARE_50]),
+			SECONDS(r->converged_ms[SHARE_99]), SECONDS(r->converged_ms[SHARE_100]),
+			MILLISECONDS(r->heard_ms[SHARE_50]), MILLISECONDS(r->heard_ms[SHARE_99]),
+			MILLISECONDS(r->heard_ms[SHARE_100]), SECONDS(r->tally.stalest_ms),
 			r->stale, r->most, r->tally.early, r->bytes, r->scenario->end_s / r->wall_s,
 			r->digest);
 	}

@@ -192,7 +192,8 @@ const struct scenario scenarios[] = {
 	},
 	{
 		.name = "tree-one",
-		.title = "a push spread over 20 s through two levels of relays, one of 5 above dies",
+		.title =
+			"a push spread over 20 s through two levels of relays, one of 5 above dies",
 		.interval_ms = FLEET_LONG_INTERVAL_MS,
 		.end_s = 900,
 		.count_s = 400,

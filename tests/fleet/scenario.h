@@ -14,8 +14,8 @@
 #define FLEET_UNIT 100000u
 #define FLEET_INTERVAL_MS 30000u
 #define FLEET_LONG_INTERVAL_MS 300000u /* where a message tells of changes */
-#define FLEET_LIMIT_MS 10000u  /* of a pull */
-#define FLEET_CONNECT_MS 3000u /* of a connection to a host that does not answer */
+#define FLEET_LIMIT_MS 10000u          /* of a pull */
+#define FLEET_CONNECT_MS 3000u         /* of a connection to a host that does not answer */
 #define FLEET_CAPACITY                                                                             \
 	10000u                  /* requests a second that the server serves, for FLEET_UNIT agents \
 				 */

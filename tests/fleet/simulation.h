@@ -26,8 +26,8 @@ struct result {
 	double wall_s;
 };
 
-/* 0 or -ENOMEM. threads: one for each part of the fleet, which changes nothing but how long it takes.
- * Free the result with result_fini(). */
+/* 0 or -ENOMEM. threads: one for each part of the fleet, which changes nothing but how long it
+ * takes. Free the result with result_fini(). */
 int simulate(const struct scenario *s, const struct policy *p, uint32_t agents, uint64_t seed,
 	bool threads, struct result *ret_result);
 void result_fini(struct result *r);

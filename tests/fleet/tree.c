@@ -42,8 +42,8 @@ void tree_init(struct tree *t, const struct scenario *s, uint32_t agents, uint64
 		if (leaf >= TREE_LEAVES - s->leaves_down)
 			t->heard_ns[leaf] = UINT64_MAX;
 		else if (top >= s->tops_down)
-			t->heard_ns[leaf] = pass_on(
-				pass_on(s->change_ms * NS_PER_MS, top), leaf % BELOW);
+			t->heard_ns[leaf] =
+				pass_on(pass_on(s->change_ms * NS_PER_MS, top), leaf % BELOW);
 		else
 			t->heard_ns[leaf] = quiet ? UINT64_MAX : back_ms * NS_PER_MS;
 	}

@@ -27,7 +27,8 @@ struct tree {
 };
 
 /* Prepares what the tree of this seed does. quiet: a leaf that connects again says nothing. */
-void tree_init(struct tree *t, const struct scenario *s, uint32_t agents, uint64_t seed, bool quiet);
+void tree_init(
+	struct tree *t, const struct scenario *s, uint32_t agents, uint64_t seed, bool quiet);
 /* The leaf of this agent is down. */
 bool tree_is_cut_off(const struct tree *t, uint32_t agent);
 /* When an agent whose leaf is not down hears of the change; UINT64_MAX = never. */
