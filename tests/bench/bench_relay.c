@@ -377,8 +377,8 @@ static uint64_t compare(void)
 	}
 	print_medians("bare XPUB", bare, medians[0]);
 	print_medians("one relay", relay, medians[1]);
-	bench_target("p50 of one relay, of that of a bare XPUB",
-		100 * medians[1][P50] / medians[0][P50], 110, "%");
+	bench_ratio(
+		"p50 of one relay, of that of a bare XPUB", medians[1][P50] / medians[0][P50], 1.1);
 	bench_target("memory for each subscriber of a relay", medians[1][KIB], 12, "KiB");
 	bench_target(
 		"the same beyond that of a bare XPUB", medians[1][KIB] - medians[0][KIB], 2, "KiB");
