@@ -27,6 +27,8 @@ struct part {
 	struct fleet fleet;
 	struct wheel_timer message; /* the next one of the publisher */
 	uint32_t sent;
+	uint32_t agents;
+	int error; /* of part_init() */
 };
 
 struct world {
@@ -111,8 +113,8 @@ static void expire_batch(struct part *p, struct wheel_timer *const *timers, size
 /* Takes the replies to what was asked in the last window, and lives through this one. */
 static void live(void *arg, unsigned part)
 {
-	const struct world *w = arg;
-	struct part *p = &((struct world *)arg)->parts[part];
+	struct world *w = arg;
+	struct part *p = &w->parts[part];
 	struct fleet *f = &p->fleet;
 	struct wheel_timer *batch[BATCH];
 	uint64_t next_ms;
@@ -149,12 +151,18 @@ static void serve(struct world *w, uint64_t from_ms)
 		}
 }
 
+static struct crew *start_threads(struct world *w, void (*work)(void *arg, unsigned part))
+{
+	mallopt(M_ARENA_MAX, 1); /* used_bytes() looks into one */
+	return crew_start(FLEET_PARTS, work, w);
+}
+
 static int live_all(struct world *w, const struct scenario *s, bool threads)
 {
 	uint64_t end_ms = s->end_s * UINT64_C(1000), step_ms = server_foresight_ms(s);
 	struct crew *crew = NULL;
 
-	if (threads && !(crew = crew_start(FLEET_PARTS, live, w)))
+	if (threads && !(crew = start_threads(w, live)))
 		return -ENOMEM;
 	for (uint64_t from_ms = 0; from_ms < end_ms; from_ms += step_ms) {
 		w->until_ms = from_ms + step_ms;
@@ -273,9 +281,11 @@ static void *huge_alloc(size_t count, size_t size)
 	return p;
 }
 
-static int part_init(struct part *p, const struct scenario *s, uint32_t agents)
+static int part_init(struct part *p)
 {
 	struct fleet *f = &p->fleet;
+	const struct scenario *s = f->scenario;
+	uint32_t agents = p->agents;
 	int r = 0;
 
 	wheel_init(&f->wheel, 0);
@@ -302,28 +312,54 @@ static int moments_init(struct fleet *f)
 	return f->converged && f->heard ? 0 : -ENOMEM;
 }
 
-static int init(struct world *w, struct result *r)
+static void init_one(void *arg, unsigned part)
 {
-	uint32_t ends[FLEET_PARTS + 1] = {0};
+	struct part *p = &((struct world *)arg)->parts[part];
+
+	p->error = part_init(p);
+}
+
+static int init_parts(struct world *w, bool threads)
+{
+	struct crew *crew = NULL;
+	int error = 0;
+
+	if (threads && !(crew = start_threads(w, init_one)))
+		return -ENOMEM;
+	for (unsigned i = 0; i < FLEET_PARTS && !crew; i++)
+		init_one(w, i);
+	if (crew)
+		crew_work(crew);
+	crew_stop(crew);
+	for (unsigned i = 0; i < FLEET_PARTS && !error; i++)
+		error = w->parts[i].error;
+	return error;
+}
+
+static int init(struct world *w, struct result *r, bool threads)
+{
+	uint32_t first = 0, end;
 	uint64_t before;
 	int error = 0;
 
 	server_init(&w->server, r->scenario, r->agents, ~r->seed, r->per_second);
 	tree_init(&w->tree, r->scenario, r->agents, r->seed, r->policy->quiet);
 	for (unsigned i = 0; i < FLEET_PARTS && !error; i++) {
-		ends[i + 1] = (uint32_t)((uint64_t)r->agents * (i + 1) / FLEET_PARTS);
+		end = (uint32_t)((uint64_t)r->agents * (i + 1) / FLEET_PARTS);
+		w->parts[i].agents = end - first;
 		w->parts[i].fleet = (struct fleet){
 			.scenario = r->scenario,
 			.policy = r->policy,
 			.tree = r->scenario->tree ? &w->tree : NULL,
 			.random = r->seed ^ (uint64_t)i << 56,
-			.first = ends[i],
+			.first = first,
 		};
+		first = end;
 		error = moments_init(&w->parts[i].fleet);
 	}
 	before = used_bytes();
-	for (unsigned i = 0; i < FLEET_PARTS && !error; i++)
-		error = part_init(&w->parts[i], r->scenario, ends[i + 1] - ends[i]);
+	if (!error)
+		error = init_parts(w, threads);
 	r->bytes = (used_bytes() - before) / r->agents;
 	return error;
 }
@@ -339,7 +375,7 @@ int simulate(const struct scenario *s, const struct policy *p, uint32_t agents, 
 	r.per_second = calloc(s->end_s, sizeof(*r.per_second));
 	if (!w || !r.per_second)
 		goto out;
-	error = init(w, &r);
+	error = init(w, &r, threads);
 	if (error)
 		goto out;
 	error = live_all(w, s, threads);
