@@ -44,8 +44,8 @@ struct dispatcher_item {
 };
 
 struct dispatcher_histogram {                /* of whole numbers */
-	uint64_t sum;                        /* of the numbers themselves */
 	uint64_t counts[DISPATCHER_BUCKETS]; /* the last bucket counts all that is larger */
+	uint64_t sum;                        /* of the numbers themselves */
 };
 
 struct dispatcher_counters { /* since dispatcher_init() */
@@ -59,8 +59,8 @@ struct dispatcher_counters { /* since dispatcher_init() */
 
 struct dispatcher_entry;
 
-/* Counters are read freely, the rest is private. What a task touches stands together, in order. */
-struct dispatcher {
+struct dispatcher { /* counters are read freely, the rest is private */
+	struct dispatcher_counters counters;
 	struct dispatcher_limits limits;
 	uint64_t hold_until_ms;
 	struct dispatcher_entry *entries;
@@ -70,7 +70,6 @@ struct dispatcher {
 	/* Called with each task that is lost; must not call the dispatcher. */
 	void (*lost)(void *arg, void *task, enum dispatcher_loss why);
 	void *arg;
-	struct dispatcher_counters counters;
 };
 
 /* Prepares an empty set. 0 or -ENOMEM. lost(arg, task, why) may be NULL. */
