@@ -39,6 +39,7 @@ struct agent {
 	struct config **configs;
 	struct configuration_status configuration;
 	struct control_counts counts;
+	struct config_totals gone; /* counted by configs that were freed */
 	struct control_env control_env;
 	struct control *control;
 	struct systemd *service;

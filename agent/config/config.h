@@ -36,6 +36,12 @@
 
 struct config;
 
+/* What configs have counted since the start of the agent. */
+struct config_totals {
+	uint64_t runs[SUPERVISOR_OUTCOMES], rejections[CHECK_COUNT];
+	uint64_t pushes, watch_changes, reload_runs, reload_failures, probe_failures;
+};
+
 /* What all configs of an agent share. Borrowed for their whole life; a new configuration changes it
  * in place, between two calls. */
 struct config_env {
@@ -59,6 +65,7 @@ struct config_env {
 	struct push_budget *budget; /* what may be spent on messages; NULL = anything */
 	struct log_limit
 		*goes_on; /* of repeated messages, for all configs; NULL = each for itself */
+	struct config_totals *gone; /* what freed configs had counted; NULL = not kept */
 	/* Called after each run. */
 	void (*run_ended)(void *arg, struct config *c);
 	void *arg;
@@ -86,8 +93,6 @@ struct config_status {
 	bool running;
 	bool waiting; /* due, but the server is in backoff or busy */
 	const struct upstream *server;
-	char snapshot[256];                  /* path of the image; "" = none */
-	char url[1024];                      /* of the last pull, or of the next one */
 	enum config_outcome outcome;         /* of the last run */
 	uint64_t rejections;                 /* by all checks */
 	uint64_t rejections_by[CHECK_COUNT]; /* by each */
@@ -180,7 +185,16 @@ void config_set_place(struct config *c, size_t place);
  * constant sentence that says which does not. It may be too strict just after the machine slept, or
  * while a slot is handed on: the caller asks again a moment later. */
 const char *config_stuck(const struct config *c, uint64_t now_ms);
+/* Fills the status. Formats nothing: /metrics reads thousands of them in one turn of the loop. */
 void config_status(struct config *c, struct config_status *ret_status);
+#define CONFIG_PATH 256
+#define CONFIG_URL 1024
+/* The path of the image; "" = none. */
+void config_snapshot_path(const struct config *c, char ret_path[CONFIG_PATH]);
+/* The URL of the last pull, or of the next one. */
+void config_url(const struct config *c, char ret_url[CONFIG_URL]);
+/* Adds what this config has counted. */
+void config_add_totals(struct config *c, struct config_totals *totals);
 
 /*
  * Decisions of operators. `by` is the user, for the log, the status and the history: "uid 0";

@@ -52,6 +52,8 @@ void config_free(struct config *c)
 	if (!c)
 		return;
 	c->mode = MODE_RETIRING;
+	if (c->env->gone)
+		config_add_totals(c, c->env->gone);
 	tasks_end(c);
 	step_fini(c);
 	latest_forget(c);

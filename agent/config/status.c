@@ -203,7 +203,6 @@ static void fill_next_pull(const struct config *c, struct config_status *s)
 	s->running = trigger_running(&c->run.trigger);
 	s->waiting = pull_waiting(c->run.pull);
 	s->server = pull_server(c->run.pull);
-	pull_url(c->run.pull, s->url);
 	s->next_pull_in_ms = -1;
 	if (schedule_find_due(c, &due_ms))
 		s->next_pull_in_ms = due_ms > now_ms ? (int64_t)(due_ms - now_ms) : 0;
@@ -240,9 +239,6 @@ void config_status(struct config *c, struct config_status *ret_status)
 		.restored = c->status.restored,
 		.pushes = atomic_load_explicit(&c->run.topic.messages, memory_order_relaxed),
 	};
-	if (c->settings->snapshot)
-		snprintf(ret_status->snapshot, sizeof(ret_status->snapshot), "%s/%s.snap",
-			c->env->runtime_dir, c->settings->name);
 	fill_next_pull(c, ret_status);
 	watches_fill_status(c, ret_status);
 	fill_rejections(c, ret_status);
@@ -250,4 +246,34 @@ void config_status(struct config *c, struct config_status *ret_status)
 	ret_status->has_notify = c->current.notify;
 	if (c->current.notify)
 		notify_status(c->current.notify, &ret_status->notify);
+}
+
+void config_snapshot_path(const struct config *c, char ret_path[CONFIG_PATH])
+{
+	ret_path[0] = '\0';
+	if (c->settings->snapshot)
+		snprintf(ret_path, CONFIG_PATH, "%s/%s.snap", c->env->runtime_dir,
+			c->settings->name);
+}
+
+void config_url(const struct config *c, char ret_url[CONFIG_URL])
+{
+	pull_url(c->run.pull, ret_url);
+}
+
+void config_add_totals(struct config *c, struct config_totals *totals)
+{
+	struct notify_status notify = {.has_reload = false};
+
+	for (int i = 0; i < SUPERVISOR_OUTCOMES; i++)
+		totals->runs[i] += c->run.supervisor.count[i];
+	for (int i = 0; i < CHECK_COUNT; i++)
+		totals->rejections[i] += c->status.rejections[i];
+	totals->pushes += atomic_load_explicit(&c->run.topic.messages, memory_order_relaxed);
+	totals->watch_changes += c->run.watch_changes;
+	if (c->current.notify)
+		notify_status(c->current.notify, &notify);
+	totals->reload_runs += notify.reload.runs;
+	totals->reload_failures += notify.reload.failed;
+	totals->probe_failures += notify.probes_failed;
 }

@@ -20,6 +20,7 @@ struct rows {
 	size_t count;
 	struct buffer values; /* int64_t, object by object, each in the order of its metrics */
 	struct buffer labels; /* of each object a text, "" = none, with its NUL */
+	struct buffer ends;   /* size_t: where those end */
 };
 
 /* ---- reading ---- */
@@ -76,6 +77,7 @@ static void append_labels(struct rows *r, const struct metric_subject *s)
 		append_label(&r->labels, r->scope->labels[i], s->labels[i]);
 	}
 	buffer_append(&r->labels, "", 1);
+	buffer_append(&r->ends, &r->labels.len, sizeof(r->labels.len));
 }
 
 /* 0 or the error of a buffer. */
@@ -97,50 +99,85 @@ static int read_rows(const struct control_env *env, struct rows *r)
 			}
 		}
 	}
-	return r->values.error ? r->values.error : r->labels.error;
+	return r->values.error   ? r->values.error
+	       : r->labels.error ? r->labels.error
+				 : r->ends.error;
 }
 
 /* ---- writing ---- */
 
-static void append_number(struct buffer *out, int64_t n, enum metric_unit unit)
+/* Most of a scrape is here: of thousands of configs each line is one reservation. */
+#define MAX_NUMBER 32
+
+struct text {
+	const char *data;
+	size_t len;
+};
+
+static struct text text_of(const char *s)
 {
-	char text[32], *end = text + sizeof(text), *at = end;
+	return (struct text){s, strlen(s)};
+}
+
+static char *put(char *at, const char *data, size_t len)
+{
+	memcpy(at, data, len);
+	return at + len;
+}
+
+/* At most MAX_NUMBER bytes. */
+static char *put_number(char *at, int64_t n, enum metric_unit unit)
+{
+	char text[MAX_NUMBER], *end = text + sizeof(text), *first = end;
 	uint64_t whole = (uint64_t)n;
 
 	if (unit == METRIC_SECONDS) {
 		for (int i = 0; i < 3; i++, whole /= 10)
-			*--at = (char)('0' + whole % 10);
-		*--at = '.';
+			*--first = (char)('0' + whole % 10);
+		*--first = '.';
 	}
 	do
-		*--at = (char)('0' + whole % 10);
+		*--first = (char)('0' + whole % 10);
 	while (whole /= 10);
-	buffer_append(out, at, (size_t)(end - at));
+	return put(at, first, (size_t)(end - first));
 }
 
 /* name{labels,extra} number */
-static void append_sample(struct buffer *out, const char *name, const char *suffix,
-	const char *labels, const char *extra, int64_t n, enum metric_unit unit)
+static void append_sample(struct buffer *out, struct text name, struct text labels,
+	struct text extra, int64_t n, enum metric_unit unit)
 {
-	bool both = labels[0] && extra[0];
+	char *at;
 
-	buffer_append_string(out, name);
-	buffer_append_string(out, suffix);
-	if (labels[0] || extra[0]) {
-		buffer_append(out, "{", 1);
-		buffer_append_string(out, labels);
-		buffer_append(out, ",", both);
-		buffer_append_string(out, extra);
-		buffer_append(out, "}", 1);
+	if (buffer_reserve(out, name.len + labels.len + extra.len + MAX_NUMBER + sizeof("{,} \n")))
+		return;
+	at = put(out->data + out->len, name.data, name.len);
+	if (labels.len || extra.len) {
+		*at++ = '{';
+		at = put(at, labels.data, labels.len);
+		if (labels.len && extra.len)
+			*at++ = ',';
+		at = put(at, extra.data, extra.len);
+		*at++ = '}';
 	}
-	buffer_append(out, " ", 1);
-	append_number(out, n, unit);
-	buffer_append(out, "\n", 1);
+	*at++ = ' ';
+	at = put_number(at, n, unit);
+	*at++ = '\n';
+	*at = '\0';
+	out->len = (size_t)(at - out->data);
+}
+
+static void append_part(struct buffer *out, const struct metric *m, const char *suffix,
+	struct text labels, const char *le, int64_t n, enum metric_unit unit)
+{
+	char name[128];
+
+	snprintf(name, sizeof(name), "%s%s", m->name, suffix);
+	append_sample(out, text_of(name), labels, text_of(le), n, unit);
 }
 
 /* Bucket i has the whole numbers below 2^i; those of times were cut to whole milliseconds. */
 static void append_histogram(
-	struct buffer *out, const struct metric *m, const char *labels, const int64_t *counts)
+	struct buffer *out, const struct metric *m, struct text labels, const int64_t *counts)
 {
 	bool seconds = m->unit == METRIC_SECONDS;
 	int64_t sum = 0;
@@ -157,10 +194,10 @@ static void append_histogram(
 				(int)(below % 1000));
 		else
 			snprintf(le, sizeof(le), "le=\"%" PRId64 ".0\"", below - 1);
-		append_sample(out, m->name, "_bucket", labels, le, sum, METRIC_NUMBER);
+		append_part(out, m, "_bucket", labels, le, sum, METRIC_NUMBER);
 	}
-	append_sample(out, m->name, "_sum", labels, "", counts[DISPATCHER_BUCKETS], m->unit);
-	append_sample(out, m->name, "_count", labels, "", sum, METRIC_NUMBER);
+	append_part(out, m, "_sum", labels, "", counts[DISPATCHER_BUCKETS], m->unit);
+	append_part(out, m, "_count", labels, "", sum, METRIC_NUMBER);
 }
 
 static void append_head(struct buffer *out, const struct metric *m, bool openmetrics)
@@ -181,22 +218,16 @@ static void append_head(struct buffer *out, const struct metric *m, bool openmet
 		buffer_printf(out, "# UNIT %.*s %s\n", len, m->name, units[m->unit]);
 }
 
-/* The samples of one object. */
-static void append_samples(
-	struct buffer *out, const struct metric *m, const char *labels, const int64_t *values)
+/* The samples of one object, of a metric with a label of its own. */
+static void append_labelled(
+	struct buffer *out, const struct metric *m, struct text labels, const int64_t *values)
 {
 	char extra[64];
 
-	if (m->type == METRIC_HISTOGRAM) {
-		append_histogram(out, m, labels, values);
-		return;
-	}
-	for (size_t i = 0; i < value_count(m); i++) {
-		extra[0] = '\0';
-		if (m->label)
-			snprintf(extra, sizeof(extra), "%s=\"%s\"", m->label,
-				m->names ? m->names[i] : m->name_of(i));
-		append_sample(out, m->name, "", labels, extra, values[i], m->unit);
+	for (size_t i = 0; i < m->values; i++) {
+		snprintf(extra, sizeof(extra), "%s=\"%s\"", m->label,
+			m->names ? m->names[i] : m->name_of(i));
+		append_sample(out, text_of(m->name), labels, text_of(extra), values[i], m->unit);
 	}
 }
 
@@ -204,19 +235,26 @@ static void append_samples(
 static void append_metric(struct buffer *out, const struct rows *r, const struct metric *m,
 	size_t first, bool openmetrics)
 {
-	const char *labels = r->labels.data;
+	const int64_t *values = (const int64_t *)(const void *)r->values.data + first;
+	const size_t *ends = (const size_t *)(const void *)r->ends.data;
+	struct text name = text_of(m->name);
 	bool headed = false;
 
-	for (size_t i = 0; i < r->count; i++, labels += strlen(labels) + 1) {
-		const int64_t *values =
-			(const int64_t *)(const void *)r->values.data + i * r->width + first;
+	for (size_t i = 0; i < r->count; i++, values += r->width) {
+		size_t begin = i ? ends[i - 1] : 0;
+		struct text labels = {r->labels.data + begin, ends[i] - begin - 1};
 
 		if (values[0] < 0)
 			continue;
 		if (!headed)
 			append_head(out, m, openmetrics);
 		headed = true;
-		append_samples(out, m, labels, values);
+		if (m->type == METRIC_HISTOGRAM)
+			append_histogram(out, m, labels, values);
+		else if (m->label)
+			append_labelled(out, m, labels, values);
+		else
+			append_sample(out, name, labels, (struct text){"", 0}, values[0], m->unit);
 	}
 }
 
@@ -231,6 +269,7 @@ static int write_scope(const struct metric_scope *scope, const struct control_en
 		r.width += value_count(&scope->metrics[i]);
 	buffer_init(&r.values, MAX_ROWS);
 	buffer_init(&r.labels, MAX_ROWS);
+	buffer_init(&r.ends, MAX_ROWS);
 	e = read_rows(env, &r);
 	for (size_t i = 0; e == 0 && i < scope->count; i++) {
 		append_metric(out, &r, &scope->metrics[i], first, openmetrics);
@@ -238,6 +277,7 @@ static int write_scope(const struct metric_scope *scope, const struct control_en
 	}
 	buffer_fini(&r.values);
 	buffer_fini(&r.labels);
+	buffer_fini(&r.ends);
 	return e ? e : out->error;
 }
 

@@ -5,7 +5,7 @@
  * (config, server, address, endpoint) and words of fixed sets (state, outcome, check, cause), never
  * texts from a server. The metrics are the rows of metrics_table.c; each is in pulletd(8).
  *
- * Threads: the loop's. Errors: -ENOMEM, -EMSGSIZE. Bounds: below 100 series of a config, below 64
+ * Threads: the loop's. Errors: -ENOMEM, -EMSGSIZE. Bounds: 15 series of a config, below 64
  * of a server with one address, each at most 400 bytes; beside the text 8 bytes a series. No I/O
  * except /proc.
  */

@@ -35,29 +35,15 @@ static const char *const outcomes[SUPERVISOR_OUTCOMES] = {
 static const char *const losses[] = {"expired", "withdrawn", "overridden"};
 static const char *const failures[] = {"congestion", "network"};
 static const char *const versions[] = {PULLET_VERSION};
-enum rejection_cause { REJECTION_CHECK, REJECTION_PROBE, REJECTION_HELD, REJECTIONS };
-static const char *const rejections[REJECTIONS] = {"rejected", "rolled back", "held"};
 
 static const char *check_name(size_t i)
 {
 	return verify_check_name((enum verify_check)i);
 }
 
-/* A run also fails for causes of this host: a check, the disk. */
-static const char *cause_name(size_t i)
-{
-	return i == KIND_CAUSE_NONE ? "other" : kind_cause_name((enum kind_cause)i);
-}
-
 #define STATES(table, count) .label = "state", .names = table, .values = count, .is_set = true
-#define CONFIG_STATES STATES(state_names_config, 4)
 #define OUTCOMES .label = "outcome", .names = outcomes, .values = SUPERVISOR_OUTCOMES
 #define CHECKS .label = "check", .name_of = check_name, .values = CHECK_COUNT
-#define CAUSES .label = "cause", .name_of = cause_name, .values = KIND_CAUSES, .is_set = true
-#define REJECTED .label = "cause", .names = rejections, .values = REJECTIONS, .is_set = true
-#define WATCH_STATES .when = AT(derived.watched), STATES(state_names_watch, 4)
-#define RELOAD_STATES .when = AT(config.notify.has_reload), STATES(state_names_reload, 4)
-#define PROBE_STATES .when = AT(config.notify.has_probe), STATES(state_names_probe, 5)
 #define LOSSES .label = "cause", .names = losses, .values = 3
 _Static_assert(offsetof(struct dispatcher_counters, overridden) ==
 		       offsetof(struct dispatcher_counters, expired) + 2 * sizeof(uint64_t),
@@ -180,113 +166,95 @@ static bool next_configuration(struct metric_subject *s)
 	return true;
 }
 
+/* ---- all configs together, also those that are gone ---- */
+
+static const struct metric total_metrics[] = {
+	{"pullet_runs_total", COUNTER, NUMBER, "Runs that have ended, by outcome.",
+		FIELD(totals.runs[0]), OUTCOMES},
+	{"pullet_rejections_total", COUNTER, NUMBER, "Versions rejected, by check.",
+		FIELD(totals.rejections[0]), CHECKS},
+	{"pullet_pushes_total", COUNTER, NUMBER,
+		"Push messages for configs, without repeated ones.", FIELD(totals.pushes)},
+	{"pullet_watch_changes_total", COUNTER, NUMBER, "Changes reported by watches.",
+		FIELD(totals.watch_changes)},
+	{"pullet_reload_runs_total", COUNTER, NUMBER, "Reloads started.",
+		FIELD(totals.reload_runs)},
+	{"pullet_reload_failures_total", COUNTER, NUMBER, "Reloads that failed.",
+		FIELD(totals.reload_failures)},
+	{"pullet_probe_failures_total", COUNTER, NUMBER,
+		"Versions that failed their probe, and were rolled back.",
+		FIELD(totals.probe_failures)},
+};
+
+static bool next_totals(struct metric_subject *s)
+{
+	if (s->next++)
+		return false;
+	if (s->env->gone)
+		s->totals = *s->env->gone;
+	for (size_t i = 0; i < s->env->settings->config_count; i++)
+		config_add_totals(s->env->configs[i], &s->totals);
+	return true;
+}
+
 /* ---- a config ---- */
 
-#define WATCHES .when = AT(derived.watched)
-#define RELOADS .when = AT(config.notify.has_reload)
-#define PROBES .when = AT(config.notify.has_probe)
-
+/* At most 15 series, whatever it has: a fleet has hosts x configs of them. Here is what an alert
+ * asks of one config, and needs at zero, too; what else is known of one is in the status, and what
+ * is counted by cause is in the totals. States and causes are numbers, whose meaning the help
+ * says and nothing may change; 0 is the first. */
 static const struct metric config_metrics[] = {
-	{"pullet_config_state", GAUGE, NUMBER,
-		"1 for the state: waiting (nothing is published), ok, failing (the last run "
-		"failed), stale (not confirmed for too long, or its signature has expired).",
-		FIELD(derived.state), CONFIG_STATES},
 	{"pullet_config_ready", GAUGE, NUMBER, "1 when a version is published.",
 		FIELD(derived.ready)},
-	{"pullet_config_stale", GAUGE, NUMBER, "1 when the state is stale.", FIELD(derived.stale)},
-	{"pullet_config_failing", GAUGE, NUMBER,
-		"1 for the cause of the last failure; all are 0 when the last run succeeded.",
-		FIELD(derived.cause), CAUSES},
+	{"pullet_config_stale", GAUGE, NUMBER,
+		"1 when the server has not confirmed the current version for too long, or its "
+		"signature has expired.",
+		FIELD(derived.stale)},
+	{"pullet_config_failure", GAUGE, NUMBER,
+		"Why the last run failed: 0 it succeeded, 1 other, 2 not found, 3 empty, "
+		"4 forbidden, 5 unreachable, 6 timeout, 7 overloaded, 8 older, 9 bad answer, "
+		"10 this host.",
+		FIELD(derived.failure)},
+	{"pullet_config_rejection", GAUGE, NUMBER,
+		"Why the version that the server has is not published: 0 it is, 1 rejected by a "
+		"check, 2 rolled back by a probe, 3 held by a pin, a rollout or an operator's "
+		"rollback.",
+		FIELD(derived.rejection)},
 	{"pullet_config_generation", GAUGE, NUMBER,
 		"Number of the current version; 0 when nothing is published.",
 		FIELD(derived.generation)},
-	{"pullet_config_age_seconds", GAUGE, SECONDS,
-		"Time since the server last confirmed the current version.", FIELD(config.age_ms)},
-	{"pullet_config_published_timestamp_seconds", GAUGE, SECONDS,
-		"When the current version was pulled and published, since 1970.",
-		FIELD(derived.published_ms)},
 	{"pullet_config_confirmed_timestamp_seconds", GAUGE, SECONDS,
-		"When the server last confirmed the current version, since 1970.",
+		"When the server last confirmed the current version, since 1970; after a start, "
+		"until it does, when that was pulled.",
 		FIELD(derived.confirmed_ms)},
-	{"pullet_config_last_error_timestamp_seconds", GAUGE, SECONDS,
-		"When a run last failed, since 1970.", FIELD(derived.error_ms)},
-	{"pullet_config_running", GAUGE, NUMBER, "1 during a run.", FIELD(config.running)},
-	{"pullet_config_waiting", GAUGE, NUMBER,
-		"1 when a pull is due and its server is busy or in backoff.",
-		FIELD(config.waiting)},
-	{"pullet_config_next_pull_seconds", GAUGE, SECONDS,
-		"Time until the next pull; absent during one.", FIELD(config.next_pull_in_ms)},
-	{"pullet_config_interval_seconds", GAUGE, SECONDS, "The configured interval.",
-		FIELD(derived.interval_ms)},
-	{"pullet_config_delay_seconds", GAUGE, SECONDS,
-		"From one run to the next: the interval, longer after timeouts.",
-		FIELD(derived.delay_ms)},
-	{"pullet_config_runs_total", COUNTER, NUMBER, "Runs that have ended, by outcome.",
-		FIELD(supervisor.count[0]), OUTCOMES},
-	{"pullet_config_rejections_total", COUNTER, NUMBER, "Versions rejected, by check.",
-		FIELD(config.rejections_by[0]), CHECKS},
-	{"pullet_config_rejected", GAUGE, NUMBER,
-		"1 when the server has a version that is not published: rejected by a check, "
-		"rolled back by a probe, held by a pin, a rollout or an operator's rollback.",
-		FIELD(derived.rejection), REJECTED},
+	{"pullet_config_runs_total", COUNTER, NUMBER, "Runs that have ended.", FIELD(derived.runs)},
+	{"pullet_config_run_failures_total", COUNTER, NUMBER, "Runs that did not succeed.",
+		FIELD(derived.run_failures)},
 	{"pullet_config_restored_total", COUNTER, NUMBER,
 		"Times that published files were changed by others, and restored.",
-		FIELD(config.restored)},
+		FIELD(config.restored), .when = AT(derived.heals)},
 	{"pullet_config_drifted", GAUGE, NUMBER,
 		"1 when published files were changed by others, and are not restored.",
-		FIELD(config.drifted)},
-	{"pullet_config_pushes_total", COUNTER, NUMBER, "Push messages for this config.",
-		FIELD(config.pushes)},
-	{"pullet_config_watch_state", GAUGE, NUMBER,
-		"1 for the worst state among the watched documents.", FIELD(config.watch),
-		WATCH_STATES},
-	{"pullet_config_watch_documents", GAUGE, NUMBER, "Watched documents.",
-		FIELD(config.watched), WATCHES},
-	{"pullet_config_watch_changes_total", COUNTER, NUMBER, "Changes reported by watches.",
-		FIELD(config.watch_changes), WATCHES},
-	{"pullet_config_pinned", GAUGE, NUMBER, "1 when an operator pinned the current version.",
-		FIELD(derived.pinned)},
-	{"pullet_config_pin_end_timestamp_seconds", GAUGE, SECONDS,
-		"When the pin expires, since 1970.", FIELD(derived.pin_ms)},
-	{"pullet_config_suspended", GAUGE, NUMBER, "1 when an operator suspended its pulls.",
-		FIELD(derived.suspended)},
-	{"pullet_config_suspension_end_timestamp_seconds", GAUGE, SECONDS,
-		"When the suspension expires, since 1970.", FIELD(derived.suspension_ms)},
-	{"pullet_config_overrides", GAUGE, NUMBER, "Overrides by operators.",
-		FIELD(config.override_count)},
-	{"pullet_config_override_end_timestamp_seconds", GAUGE, SECONDS,
-		"When the first override expires, since 1970.", FIELD(derived.override_ms)},
+		FIELD(config.drifted), .when = AT(derived.only_reports)},
+	{"pullet_config_operator_decisions", GAUGE, NUMBER,
+		"Decisions of operators in force: a pin, a suspension, each override.",
+		FIELD(derived.decisions)},
 	{"pullet_config_signature_end_timestamp_seconds", GAUGE, SECONDS,
 		"When the signature of the current version expires, since 1970.",
 		FIELD(derived.signature_ms)},
-	{"pullet_config_reload_state", GAUGE, NUMBER,
-		"1 for the state of the reload: idle (the application is up to date), waiting, "
-		"running, failed (it is retried).",
-		FIELD(config.notify.reload.state), RELOAD_STATES},
-	{"pullet_config_reload_pending_generation", GAUGE, NUMBER,
-		"The version that the application is still to be notified of; 0 for none.",
-		FIELD(config.notify.reload.pending), RELOADS},
+	{"pullet_config_watch_state", GAUGE, NUMBER,
+		"The worst state among the watched documents: 0 off, 1 connecting, 2 watching, "
+		"3 failing.",
+		FIELD(config.watch), .when = AT(derived.watched)},
 	{"pullet_config_reload_notified_generation", GAUGE, NUMBER,
 		"The version that the application was last notified of; 0 for none.",
-		FIELD(config.notify.reload.notified), RELOADS},
-	{"pullet_config_reload_next_seconds", GAUGE, SECONDS,
-		"Time until the next reload; 0 when none is due.",
-		FIELD(config.notify.reload.next_ms), RELOADS},
-	{"pullet_config_reload_runs_total", COUNTER, NUMBER, "Reloads started.",
-		FIELD(config.notify.reload.runs), RELOADS},
-	{"pullet_config_reload_failures_total", COUNTER, NUMBER, "Reloads that failed.",
-		FIELD(config.notify.reload.failed), RELOADS},
+		FIELD(config.notify.reload.notified), .when = AT(config.notify.has_reload)},
 	{"pullet_config_reload_failures_in_a_row", GAUGE, NUMBER,
 		"Failed reloads since the last success.", FIELD(config.notify.reload.in_a_row),
-		RELOADS},
-	{"pullet_config_probe_state", GAUGE, NUMBER, "1 for the state of the probe.",
-		FIELD(config.notify.probe), PROBE_STATES},
-	{"pullet_config_probe_generation", GAUGE, NUMBER,
-		"The version probed now or last; 0 for none.",
-		FIELD(config.notify.probe_generation), PROBES},
-	{"pullet_config_probe_failures_total", COUNTER, NUMBER,
-		"Versions that failed their probe, and were rolled back.",
-		FIELD(config.notify.probes_failed), PROBES},
+		.when = AT(config.notify.has_reload)},
+	{"pullet_config_probe_state", GAUGE, NUMBER,
+		"The state of the probe: 0 none, 1 waiting, 2 running, 3 passed, 4 failed.",
+		FIELD(config.notify.probe), .when = AT(config.notify.has_probe)},
 };
 
 static int64_t time_or_absent(int64_t ms, int64_t none)
@@ -294,32 +262,26 @@ static int64_t time_or_absent(int64_t ms, int64_t none)
 	return ms == none ? -1 : ms;
 }
 
-static unsigned find_state(const char *name)
-{
-	unsigned i = 0;
-
-	while (strcmp(state_names_config[i], name) != 0)
-		i++;
-	return i;
-}
-
+/* The numbers in the help of pullet_config_rejection. */
 static unsigned find_rejection(const struct config_status *c)
 {
-	return !c->rejected                          ? REJECTIONS
-	       : c->held                             ? REJECTION_HELD
-	       : c->rejected_by == REJECTED_BY_PROBE ? REJECTION_PROBE
-						     : REJECTION_CHECK;
+	return !c->rejected ? 0 : c->held ? 3 : c->rejected_by == REJECTED_BY_PROBE ? 2 : 1;
 }
 
-/* The end of the first override; -1 = none ends. */
-static int64_t first_override_end(const struct config_status *c)
+static int64_t confirmed_ms(const struct config_status *c)
 {
-	int64_t first_ms = LEDGER_FOREVER;
+	if (c->confirmed_ms)
+		return c->confirmed_ms;
+	return c->version->generation ? c->version->pulled_ms : -1;
+}
 
-	for (size_t i = 0; i < c->override_count; i++)
-		if (c->overrides[i].until_ms < first_ms)
-			first_ms = c->overrides[i].until_ms;
-	return time_or_absent(first_ms, LEDGER_FOREVER);
+static uint64_t count_runs(const struct supervisor *s)
+{
+	uint64_t runs = 0;
+
+	for (int i = 0; i < SUPERVISOR_OUTCOMES; i++)
+		runs += s->count[i];
+	return runs;
 }
 
 static bool next_config(struct metric_subject *s)
@@ -330,26 +292,20 @@ static bool next_config(struct metric_subject *s)
 		return false;
 	config_status(s->env->configs[s->next++], c);
 	s->labels[0] = c->settings->name;
-	s->supervisor = *c->supervisor;
-	s->derived.state = find_state(c->state);
-	s->derived.ready = c->version->generation != 0;
 	s->derived.generation = c->version->generation;
+	s->derived.ready = s->derived.generation != 0;
 	s->derived.stale = strcmp(c->state, "stale") == 0;
-	s->derived.cause = c->last_error[0] ? (unsigned)c->cause : KIND_CAUSES;
+	/* KIND_CAUSE_NONE: a check, a program */
+	s->derived.failure = c->last_error[0] ? (unsigned)c->cause + 1 : 0;
 	s->derived.rejection = find_rejection(c);
-	s->derived.watched = c->watched > 0;
-	s->derived.published_ms = time_or_absent(c->published_ms, 0);
-	s->derived.confirmed_ms = time_or_absent(c->confirmed_ms, 0);
-	s->derived.error_ms = time_or_absent(c->last_error_ms, 0);
-	s->derived.interval_ms = c->settings->interval_ms;
-	s->derived.delay_ms = supervisor_delay(c->supervisor);
-	s->derived.pinned = c->pin;
-	s->derived.pin_ms = c->pin ? time_or_absent(c->pin->until_ms, LEDGER_FOREVER) : -1;
-	s->derived.suspended = c->suspension;
-	s->derived.suspension_ms =
-		c->suspension ? time_or_absent(c->suspension->until_ms, LEDGER_FOREVER) : -1;
-	s->derived.override_ms = first_override_end(c);
+	s->derived.confirmed_ms = confirmed_ms(c);
+	s->derived.runs = count_runs(c->supervisor);
+	s->derived.run_failures = s->derived.runs - c->supervisor->count[SUPERVISOR_SUCCESS];
+	s->derived.heals = c->settings->drift == SETTINGS_HEAL;
+	s->derived.only_reports = !s->derived.heals;
+	s->derived.decisions = !!c->pin + !!c->suspension + c->override_count;
 	s->derived.signature_ms = time_or_absent(c->expires_ms, INT64_MAX);
+	s->derived.watched = c->watched > 0;
 	return true;
 }
 
@@ -494,6 +450,7 @@ static bool next_report(struct metric_subject *s)
 const struct metric_scope metric_scopes[METRIC_SCOPES] = {
 	{{NULL}, METRICS(agent_metrics), next_agent},
 	{{NULL}, METRICS(configuration_metrics), next_configuration},
+	{{NULL}, METRICS(total_metrics), next_totals},
 	{{"config"}, METRICS(config_metrics), next_config},
 	{{"server"}, METRICS(server_metrics), next_server},
 	{{"server", "address"}, METRICS(address_metrics), next_address},

@@ -49,14 +49,13 @@ struct metric_subject {
 		int64_t cpu_ms, resident_bytes, virtual_bytes, open_fds, max_fds;
 	} process;
 	struct configuration_status configuration;
+	struct config_totals totals;
 	struct config_status config;
-	struct supervisor supervisor;
 	struct {
-		unsigned state, cause, rejection;
-		bool ready, stale, pinned, suspended, watched;
-		uint64_t generation, interval_ms, delay_ms;
-		int64_t published_ms, confirmed_ms, error_ms, signature_ms, pin_ms, override_ms;
-		int64_t suspension_ms;
+		bool ready, stale, heals, only_reports, watched;
+		unsigned failure, rejection;
+		uint64_t generation, runs, run_failures, decisions;
+		int64_t confirmed_ms, signature_ms;
 	} derived; /* of the config */
 	struct upstream_status server;
 	struct dispatcher_counters dispatcher;
@@ -75,7 +74,7 @@ struct metric_scope {
 	bool (*next)(struct metric_subject *s);
 };
 
-#define METRIC_SCOPES 7
+#define METRIC_SCOPES 8
 extern const struct metric_scope metric_scopes[METRIC_SCOPES];
 
 #endif

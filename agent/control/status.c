@@ -179,18 +179,21 @@ static void write_watch(const struct config_status *s, enum audience audience, s
 
 int status_config(struct config *c, enum audience audience, struct buffer *out)
 {
+	char url[CONFIG_URL], snapshot[CONFIG_PATH];
 	struct upstream_status server;
 	struct config_status s;
 
 	config_status(c, &s);
+	config_url(c, url);
+	config_snapshot_path(c, snapshot);
 	json_writer_begin_object(out, NULL);
 	json_writer_text(out, "name", s.settings->name);
 	json_writer_text(out, "state", s.state);
-	json_writer_text(out, "url", s.url);
+	json_writer_text(out, "url", url);
 	upstream_status(s.server, &server);
 	json_writer_text(out, "server", server.name);
 	json_writer_text(out, "file", s.settings->file);
-	json_writer_text(out, "snapshot", s.snapshot[0] ? s.snapshot : NULL);
+	json_writer_text(out, "snapshot", null_if_empty(snapshot));
 	json_writer_text(out, "type", document_type(&s));
 	json_writer_text(out, "topic", s.settings->topic);
 	json_writer_number(out, "generation", s.version->generation);
@@ -202,6 +205,7 @@ int status_config(struct config *c, enum audience audience, struct buffer *out)
 	json_writer_boolean(out, "running", s.running);
 	json_writer_boolean(out, "waiting", s.waiting);
 	json_writer_number(out, "backoff_ms", s.waiting ? server.backoff_ms : 0);
+	json_writer_number(out, "interval_ms", s.settings->interval_ms);
 	json_writer_number(out, "delay_ms", supervisor_delay(s.supervisor));
 	write_number_or_null(out, "next_pull_in_ms", s.next_pull_in_ms, -1);
 	write_last_error(out, "last_error", &s, audience);

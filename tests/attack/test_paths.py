@@ -193,7 +193,7 @@ class TestSwappedDirectories(Hostile):
         says = f'its part {self.path("home")} belongs to uid {MALLORY}'
         agent.log.wait(f'config=web why="will not use the directory {self.path("home/app")}: {says}')
         self.assertIn(says, json.dumps(agent.status()))
-        self.assertRegex(agent.get('/metrics')[1], r'pullet_config_state{config="web",state="(waiting|failing)"} 1')
+        self.assertRegex(agent.get('/metrics')[1], r'pullet_config_failure{config="web"} [1-9]')
         for command, code in (([harness.PULLET, 'doctor', '-c', agent.config_path], 1), ([harness.PULLETD, '-t', '-c', agent.config_path], 0)):
             done = attack.run(*command)
             self.assertEqual(done[0], code, done)

@@ -66,9 +66,9 @@ class Replayed(test_push.Many):
         self.assertEqual(told, list(range(1, self.n + 1)))
 
     def test_the_last_one_again_is_no_request(self):
-        pushes = self.metric('pullet_config_pushes_total')
+        pushes = self.agent.status('web')['pushes']
         requests, grown = self.replay([self.recorded[-1]] * 300)
-        self.assertEqual((requests, self.metric('pullet_config_pushes_total') - pushes), (0, 0))
+        self.assertEqual((requests, self.agent.status('web')['pushes'] - pushes), (0, 0))
         self.assertEqual((grown['messages'], grown['gaps'], grown['epochs']), (300, 0, 0))
         self.after()
 

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import subprocess
 import threading
@@ -41,37 +42,36 @@ STATUS = {
     'configuration.rejections': ('pullet_configuration_rejections_total', 1),
     'configuration.errors': ('pullet_configuration_errors', 1),
     'configs.generation': ('pullet_config_generation', 1),
-    'configs.published_ms': ('pullet_config_published_timestamp_seconds', SECONDS),
+    'configs.published_ms': None,  # ... changes(pullet_config_generation) is its history
     'configs.confirmed_ms': ('pullet_config_confirmed_timestamp_seconds', SECONDS),
-    'configs.age_ms': ('pullet_config_age_seconds', SECONDS),
+    'configs.age_ms': None,  # ... it is now less pullet_config_confirmed_timestamp_seconds
     'configs.backoff_ms': None,  # ... it is the server's pullet_server_backoff_seconds
-    'configs.delay_ms': ('pullet_config_delay_seconds', SECONDS),
-    'configs.next_pull_in_ms': ('pullet_config_next_pull_seconds', SECONDS),
-    'configs.last_error_ms': ('pullet_config_last_error_timestamp_seconds', SECONDS),
+    'configs.interval_ms': None,  # ... it is configured
+    'configs.delay_ms': None,  # ... pullet_config_stale is what follows from it
+    'configs.next_pull_in_ms': None,  # ... at the next scrape it is another
+    'configs.last_error_ms': None,  # ... pullet_config_run_failures_total has its history
     'configs.failing_since_ms': None,  # ... an alert has its own memory: for:
-    'configs.runs.success': ('pullet_config_runs_total', 1, {'outcome': 'success'}),
-    'configs.runs.timeouts': ('pullet_config_runs_total', 1, {'outcome': 'timeout'}),
-    'configs.runs.rejected': ('pullet_config_runs_total', 1, {'outcome': 'rejected'}),
-    'configs.runs.failed': ('pullet_config_runs_total', 1, {'outcome': 'failed'}),
-    'configs.rejections': None,  # ... it is the sum of the following
-    **{f'configs.rejections_by.{check}': ('pullet_config_rejections_total', 1, {'check': check})
-       for check in ('syntax', 'digest', 'signature', 'guard', 'schema', 'format', 'size', 'check')},
+    # in the metrics these are counted of all configs together: pullet_runs_total and so on; of one there are pullet_config_runs_total and
+    # pullet_config_run_failures_total
+    **{f'configs.runs.{outcome}': None for outcome in ('success', 'timeouts', 'rejected', 'failed')},
+    'configs.rejections': None,
+    **{f'configs.rejections_by.{check}': None for check in ('syntax', 'digest', 'signature', 'guard', 'schema', 'format', 'size', 'check')},
     'configs.restored': ('pullet_config_restored_total', 1),
-    'configs.pushes': ('pullet_config_pushes_total', 1),
-    'configs.watch.documents': ('pullet_config_watch_documents', 1),
-    'configs.watch.changes': ('pullet_config_watch_changes_total', 1),
+    'configs.pushes': None,
+    'configs.watch.documents': None,  # ... it is configured
+    'configs.watch.changes': None,
     'configs.expires_ms': ('pullet_config_signature_end_timestamp_seconds', SECONDS),
-    'configs.pin.until_ms': ('pullet_config_pin_end_timestamp_seconds', SECONDS),
-    'configs.suspension.until_ms': ('pullet_config_suspension_end_timestamp_seconds', SECONDS),
-    'configs.overrides.until_ms': ('pullet_config_override_end_timestamp_seconds', SECONDS),
-    'configs.reload.pending': ('pullet_config_reload_pending_generation', 1),
+    'configs.pin.until_ms': None,  # ... whoever acts on it asks for the status
+    'configs.suspension.until_ms': None,
+    'configs.overrides.until_ms': None,
+    'configs.reload.pending': None,  # ... pullet_config_generation is not the notified one
     'configs.reload.notified': ('pullet_config_reload_notified_generation', 1),
-    'configs.reload.next_ms': ('pullet_config_reload_next_seconds', SECONDS),
-    'configs.reload.runs': ('pullet_config_reload_runs_total', 1),
-    'configs.reload.failed': ('pullet_config_reload_failures_total', 1),
+    'configs.reload.next_ms': None,
+    'configs.reload.runs': None,
+    'configs.reload.failed': None,
     'configs.reload.failed_in_a_row': ('pullet_config_reload_failures_in_a_row', 1),
-    'configs.probe.generation': ('pullet_config_probe_generation', 1),
-    'configs.probe.failed': ('pullet_config_probe_failures_total', 1),
+    'configs.probe.generation': None,  # ... it is pullet_config_generation
+    'configs.probe.failed': None,
     'servers.backoff_ms': ('pullet_server_backoff_seconds', SECONDS),
     'servers.in_flight': ('pullet_server_in_flight', 1),
     'servers.pending': ('pullet_server_pending', 1),
@@ -104,6 +104,19 @@ STATUS = {
     'report.failed': ('pullet_report_failures_total', 1),
     'report.leases': ('pullet_report_leases_total', 1),
 }
+
+
+# states of a config, which are numbers: 0 is the first
+FAILURES = [None, 'other', 'not found', 'empty', 'forbidden', 'unreachable', 'timeout', 'overloaded', 'older', 'bad answer', 'this host']
+REJECTIONS = [None, 'rejected', 'rolled back', 'held']
+WATCHES = ['off', 'connecting', 'watching', 'failing']
+PROBES = ['none', 'waiting', 'running', 'passed', 'failed']
+NAMES = {'failure': FAILURES, 'rejection': REJECTIONS, 'watch_state': WATCHES, 'probe_state': PROBES}
+
+
+def state_of(metrics, what, config):
+    """The name of a config's failure, rejection or state."""
+    return NAMES[what][int(metrics[f'pullet_config_{what}', {'config': config}])]
 
 
 def numbers(value, path='', labels=None):
@@ -179,15 +192,15 @@ class Metrics(Case):
 
     def refuse(self, check, document, name='web', path='/web.yaml', headers=''):
         self.origin.put(path, document, headers)
-        with self.moves('pullet_config_rejections_total', config=name, check=check):
+        with self.moves('pullet_rejections_total', check=check), self.moves('pullet_config_run_failures_total', config=name):
             self.assertEqual(self.agent.refresh(name)['outcome'], 'failed')
         now = self.scrape()
-        self.assertEqual(now.one('pullet_config_rejected', config=name), 'rejected')
-        self.assertEqual(now.one('pullet_config_state', config=name), 'failing')
-        self.assertEqual(now.one('pullet_config_failing', config=name), 'other')
+        self.assertEqual(state_of(now, 'rejection', name), 'rejected')
+        self.assertEqual((now['pullet_config_ready', {'config': name}], now['pullet_config_stale', {'config': name}]), (1, 0))
+        self.assertEqual(state_of(now, 'failure', name), 'other')
 
-    def begin(self, agent=None, **more):
-        """An agent that does all it can."""
+    def begin(self, agent=None, every=False, **more):
+        """An agent that does all it can; `every`: and a config of it, too."""
         self.etcd = Etcd(self)
         self.publisher, self.plain = Publisher(self), Publisher(self)
         self.hook, self.check = Hook(self, 'hook'), Hook(self, 'check', 'grep -q refuse "$2" && exit 1; exit 0')
@@ -212,6 +225,14 @@ class Metrics(Case):
                      'file': self.path('out/both')},
             'secret': {**self.config(), 'from': [{'server': 'secret', 'path': '/web.yaml'}], 'file': self.path('out/secret')},
         }
+        if every:
+            self.sign(b's: 1\n', f'path=/s.yaml rev=1 expires={int(time.time()) + 3600}')
+            for name in ('s.yaml', 's.yaml.minisig'):
+                shutil.copy(self.path('doc' + name.removeprefix('s.yaml')), self.path('local/' + name))
+            configs['all'] = {**configs['web'], **configs['signed'], 'from': [{'server': 'local', 'path': '/s.yaml'}], 'file': self.path('out/all')}
+            for key in ('schema', 'check', 'guard'):
+                del configs['all'][key]
+        self.configs = configs
         self.write('token', 'token\n')
         os.chmod(self.path('token'), 0o600)
         self.pair = [f'http://127.0.0.1:{harness.socket.create_server(("127.0.0.1", 0)).getsockname()[1]}', self.origin.url]
@@ -232,7 +253,7 @@ class Metrics(Case):
         self.agent.log.wait(f'push channel connected.*{self.publisher.endpoint}')
         for name in configs:
             self.agent.refresh(name)
-        self.wait(lambda m: m.one('pullet_config_probe_state', config='web') == 'passed')
+        self.wait(lambda m: state_of(m, 'probe_state', 'web') == 'passed')
         self.wait(lambda m: m.one('pullet_report_state') == 'ok')
 
     def sign(self, document, expires=''):
@@ -245,26 +266,27 @@ class Metrics(Case):
     # ---- each counter
 
     def run_outcomes(self):
-        runs = functools.partial(self.moves, 'pullet_config_runs_total')
-        with runs(config='web', outcome='success'):
+        runs, of_web = functools.partial(self.moves, 'pullet_runs_total'), functools.partial(self.moves, config='web')
+        failures = self.scrape()['pullet_config_run_failures_total', {'config': 'web'}]
+        with runs(outcome='success'), of_web('pullet_config_runs_total'):
             self.agent.refresh()
-        self.assertIsNone(self.scrape().one('pullet_config_failing', config='web'))
+        now = self.scrape()
+        self.assertIsNone(state_of(now, 'failure', 'web'))
+        self.assertEqual(now['pullet_config_run_failures_total', {'config': 'web'}], failures)
         self.origin.put('/web.yaml', None)
-        with runs(config='web', outcome='failed'):
+        with runs(outcome='failed'), of_web('pullet_config_runs_total'), of_web('pullet_config_run_failures_total'):
             self.agent.refresh()
-        self.assertEqual(self.scrape().one('pullet_config_failing', config='web'), 'not found')
+        self.assertEqual(state_of(self.scrape(), 'failure', 'web'), 'not found')
         self.origin.put('/web.yaml', lambda _c, _h, stopping: stopping.wait(harness.DEADLINE) and 'close')
-        with runs(config='web', outcome='timeout'):
+        with runs(outcome='timeout'), of_web('pullet_config_run_failures_total'):
             self.agent.refresh()
-        now = self.scrape()
-        self.assertEqual(now.one('pullet_config_failing', config='web'), 'timeout')
-        self.assertEqual(now['pullet_config_delay_seconds', {'config': 'web'}], 2 * now['pullet_config_interval_seconds', {'config': 'web'}])
+        self.assertEqual(state_of(self.scrape(), 'failure', 'web'), 'timeout')
         self.origin.put('/web.yaml', b'n: 1\n')
-        with runs(config='web', outcome='success'):
+        with runs(outcome='success'):
             self.agent.refresh()
         now = self.scrape()
-        self.assertEqual((now.one('pullet_config_state', config='web'), now['pullet_config_stale', {'config': 'web'}]), ('ok', 0))
-        self.assertLess(now['pullet_config_age_seconds', {'config': 'web'}], harness.DEADLINE)
+        self.assertEqual((state_of(now, 'failure', 'web'), now['pullet_config_stale', {'config': 'web'}]), (None, 0))
+        self.assertLess(abs(time.time() - now['pullet_config_confirmed_timestamp_seconds', {'config': 'web'}]), harness.DEADLINE)
 
     def checks(self):
         self.refuse('syntax', b'n: [\n')
@@ -279,26 +301,29 @@ class Metrics(Case):
         self.refuse('signature', b's: 2\n', 'signed', '/s.yaml')
         self.origin.put('/web.yaml', b'n: 1\n')
         self.agent.refresh()
-        self.assertIsNone(self.scrape().one('pullet_config_rejected', config='web'))
+        self.assertIsNone(state_of(self.scrape(), 'rejection', 'web'))
 
     def aftermath(self):
-        with self.moves('pullet_config_reload_runs_total', config='web'):
+        def is_notified(m):
+            return m['pullet_config_reload_notified_generation', {'config': 'web'}] == m['pullet_config_generation', {'config': 'web'}]
+        with self.moves('pullet_reload_runs_total'):
             generation = self.publish(b'n: 2\n')
         self.wait(lambda m: m['pullet_config_reload_notified_generation', {'config': 'web'}] == generation)
         self.hook.do('exit 3')
-        with self.moves('pullet_config_reload_failures_total', least=True, config='web'):
+        with self.moves('pullet_reload_failures_total', least=True):
             generation = self.publish(b'n: 3\n')
         now = self.scrape()
-        self.assertEqual(now['pullet_config_reload_pending_generation', {'config': 'web'}], generation)
+        self.assertEqual(now['pullet_config_generation', {'config': 'web'}], generation)
+        self.assertLess(now['pullet_config_reload_notified_generation', {'config': 'web'}], generation)
         self.assertGreater(now['pullet_config_reload_failures_in_a_row', {'config': 'web'}], 0)
         self.hook.do('exit 0')
-        self.wait(lambda m: m.one('pullet_config_reload_state', config='web') == 'idle')
-        self.wait(lambda m: m.one('pullet_config_probe_state', config='web') == 'passed')
-        with self.moves('pullet_config_probe_failures_total', config='web'):
+        self.wait(is_notified)
+        self.wait(lambda m: state_of(m, 'probe_state', 'web') == 'passed')
+        with self.moves('pullet_probe_failures_total'):
             self.publish(b'n: bad\n')
-        self.wait(lambda m: m.one('pullet_config_reload_state', config='web') == 'idle')
+        self.wait(is_notified)
         self.agent.refresh()
-        self.assertEqual(self.scrape().one('pullet_config_rejected', config='web'), 'rolled back')
+        self.assertEqual(state_of(self.scrape(), 'rejection', 'web'), 'rolled back')
         self.origin.put('/web.yaml', b'n: 3\n')
         self.agent.refresh()
 
@@ -309,27 +334,22 @@ class Metrics(Case):
         self.wait(lambda m: m['pullet_config_drifted', {'config': 'drift'}] == 1)
 
     def operators(self):
-        self.assertEqual(self.scrape()['pullet_config_pinned', {'config': 'url'}], 0)
+        def decisions():
+            return self.scrape()['pullet_config_operator_decisions', {'config': 'url'}]
+        self.assertEqual(decisions(), 0)
         self.agent.cli('pin', 'url', '--for', '1h', check=0)
-        now = self.scrape()
-        self.assertEqual(now['pullet_config_pinned', {'config': 'url'}], 1)
-        self.assertAlmostEqual(now['pullet_config_pin_end_timestamp_seconds', {'config': 'url'}], time.time() + 3600, delta=600)
+        self.assertEqual(decisions(), 1)
         self.origin.put('/web.yaml', b'n: 4\n')
         self.agent.refresh('url')
-        self.assertEqual(self.scrape().one('pullet_config_rejected', config='url'), 'held')
-        self.agent.cli('unpin', 'url', check=0)
-        self.assertEqual(self.scrape()['pullet_config_suspended', {'config': 'url'}], 0)
+        self.assertEqual(state_of(self.scrape(), 'rejection', 'url'), 'held')
         self.agent.cli('suspend', 'url', '--for', '1h', check=0)
-        now = self.scrape()
-        self.assertEqual(now['pullet_config_suspended', {'config': 'url'}], 1)
-        self.assertAlmostEqual(now['pullet_config_suspension_end_timestamp_seconds', {'config': 'url'}], time.time() + 3600, delta=600)
+        self.assertEqual(decisions(), 2)
+        self.agent.cli('unpin', 'url', check=0)
         self.agent.cli('resume', 'url', check=0)
-        self.assertEqual(self.scrape()['pullet_config_pinned', {'config': 'url'}], 0)
-        for key, time_ in (('a', '2h'), ('b', '1h')):
-            self.agent.cli('override', 'url', f'{key}=1', '--for', time_, check=0)
-        now = self.scrape()
-        self.assertEqual(now['pullet_config_overrides', {'config': 'url'}], 2)
-        self.assertAlmostEqual(now['pullet_config_override_end_timestamp_seconds', {'config': 'url'}], time.time() + 3600, delta=600)
+        self.assertEqual(decisions(), 0)
+        for n, key in enumerate('ab'):
+            self.agent.cli('override', 'url', f'{key}=1', '--for', '1h', check=0)
+            self.assertEqual(decisions(), n + 1)
 
     def server(self):
         main = {'server': 'main'}
@@ -377,14 +397,13 @@ class Metrics(Case):
         with lost(cause='overridden'):
             for _ in range(2):
                 self.agent.post('/v1/configs/secret/refresh')
-        now = self.scrape()
-        self.assertEqual((now['pullet_server_pending', {'server': 'secret'}], now['pullet_config_waiting', {'config': 'secret'}]), (1, 1))
+        self.assertEqual(self.scrape()['pullet_server_pending', {'server': 'secret'}], 1)
         with lost(cause='withdrawn'):
             self.agent.refresh('both')  # whose second layer waits until the time limit
 
     def push(self):
         at = {'endpoint': self.publisher.endpoint}
-        with self.moves('pullet_config_pushes_total', config='flat'), self.moves('pullet_push_messages_total', **at):
+        with self.moves('pullet_pushes_total'), self.moves('pullet_push_messages_total', **at):
             self.publisher.send(b'flat', {'v': 1, 'epoch': 'e', 'seq': 1})
         self.assertLess(self.scrape()['pullet_push_last_message_age_seconds', at], harness.DEADLINE)
         with self.moves('pullet_push_gaps_total', **at):
@@ -407,13 +426,13 @@ class Metrics(Case):
         self.assertEqual(self.scrape().one('pullet_push_state', endpoint=self.plain.endpoint), 'refused')
 
     def watch(self):
-        self.wait(lambda m: m.one('pullet_config_watch_state', config='local') == 'watching')
-        with self.moves('pullet_config_watch_changes_total', least=True, config='local'):
+        self.wait(lambda m: state_of(m, 'watch_state', 'local') == 'watching')
+        with self.moves('pullet_watch_changes_total', least=True):
             self.write('local/l.yaml', 'n: 2\n')
 
     def secret_gone(self):
         os.rename(self.path('token'), self.path('gone'))
-        with self.moves('pullet_config_runs_total', config='secret', outcome='rejected'):
+        with self.moves('pullet_runs_total', outcome='rejected'), self.moves('pullet_config_run_failures_total', config='secret'):
             self.agent.refresh('secret')
         os.rename(self.path('gone'), self.path('token'))
 
@@ -480,7 +499,7 @@ class Metrics(Case):
         for path, labels, number in before:
             self.assertIn(path, STATUS, 'a number of the status without a metric')
             seen.add(path)
-            if STATUS[path] is None:
+            if STATUS[path] is None or (path, labels) == ('configs.restored', {'config': 'drift'}):  # nothing restores it
                 continue
             name, factor, more = (*STATUS[path], {})[:3]
             value = now.get((name, {**labels, **more}))
@@ -498,8 +517,7 @@ class Metrics(Case):
         self.begin()
         written = self.scrape()
         families = {name: family.type.upper() for name, family in written.families.items()}
-        not_always = {'pullet_config_pin_end_timestamp_seconds', 'pullet_config_suspension_end_timestamp_seconds', 'pullet_config_override_end_timestamp_seconds',
-                      'pullet_config_signature_end_timestamp_seconds', 'pullet_config_last_error_timestamp_seconds', 'pullet_push_last_message_age_seconds'}
+        not_always = {'pullet_config_signature_end_timestamp_seconds', 'pullet_push_last_message_age_seconds'}
         self.assertEqual(set(TABLE) - set(families), not_always & set(TABLE) - set(families))
         self.assertEqual(families, {name: TABLE[name][0].replace('METRIC_INFO', 'GAUGE') for name in families})
         self.assertEqual({name: written.families[name].help for name in families}, {name: TABLE[name][1] for name in families})
@@ -507,6 +525,42 @@ class Metrics(Case):
         for name, family in written.families.items():
             labels = {key for _, pairs in family.samples for key, _ in pairs} - {'config', 'server', 'address', 'endpoint', 'le'}
             self.assertEqual(labels, {told[name]} - {None}, f'the label of {name} in pulletd(8)')
+
+    def test_of_each_config_there_are_at_most_15_series(self):
+        """And those that its features need: an agent of hosts x configs is what a Prometheus has to keep."""
+        self.begin(every=True)
+        self.wait(lambda m: m.get(('pullet_config_watch_state', {'config': 'all'})) is not None)
+        now = self.scrape()
+        series = {name: sorted(n.removeprefix('pullet_config_') for n, pairs in now.series if ('config', name) in pairs) for name in self.configs}
+        plain = ['confirmed_timestamp_seconds', 'failure', 'generation', 'operator_decisions', 'ready', 'rejection', 'restored_total',
+                 'run_failures_total', 'runs_total', 'stale']
+        reload, probe = ['reload_failures_in_a_row', 'reload_notified_generation'], ['probe_state']
+        signature, watch = ['signature_end_timestamp_seconds'], ['watch_state']
+        features = {'web': reload + probe, 'local': watch, 'both': watch, 'signed': signature, 'all': reload + probe + signature + watch}
+        for name, found in series.items():
+            with self.subTest(name):
+                expected = [('drifted' if name == 'drift' and n == 'restored_total' else n) for n in plain] + features.get(name, [])
+                self.assertEqual(found, sorted(expected))
+                self.assertLessEqual(len(found), 15)
+        self.assertEqual(len(series['all']), 15)
+        self.assertEqual({n for n, _ in now.series if n.startswith('pullet_config_')}, {n for n in TABLE if n.startswith('pullet_config_')})
+
+    def test_what_configs_have_counted_stays_when_they_go(self):
+        self.begin()
+        self.refuse('syntax', b'n: [\n', 'flat', '/flat.yaml')
+        before = self.scrape()
+        settings = json.loads(self.read('pullet.yaml'))
+        del settings['configs']['flat']
+        self.write('pullet.yaml', json.dumps(settings))
+        self.agent.signal(signal.SIGHUP)
+        self.agent.log.wait('the new configuration is applied')
+        together = re.compile('pullet_(runs|rejections|pushes|watch_changes|reload_runs|reload_failures|probe_failures)_total')
+        self.last = {key: n for key, n in self.last.items() if together.fullmatch(key[0])}
+        self.assertGreater(sum(self.last.values()), 0)
+        now = self.scrape()  # which holds that none went back
+        self.assertIsNone(now.get(('pullet_config_runs_total', {'config': 'flat'})))
+        for check in ('syntax', 'guard'):
+            self.assertEqual(*(m['pullet_rejections_total', {'check': check}] for m in (before, now)))
 
     def test_openmetrics_for_who_asks_for_it(self):
         self.begin()
@@ -517,7 +571,7 @@ class Metrics(Case):
         self.assertEqual(set(now.series), set(plain.series), 'the same series')
         self.assertEqual(now.families['pullet_config_runs'].type, 'counter')
         self.assertEqual(now.families['pullet_build'].type, 'info')
-        self.assertEqual(now.families['pullet_config_age_seconds'].unit, 'seconds')
+        self.assertEqual(now.families['pullet_config_confirmed_timestamp_seconds'].unit, 'seconds')
         self.assertEqual(fetch(self.agent, 'text/plain')[1], 'text/plain; version=0.0.4; charset=utf-8')
 
     @harness.needs(harness.LOOK)
@@ -525,7 +579,7 @@ class Metrics(Case):
         self.agent = harness.Agent(self, self.settings({'web': {'url': self.origin.url + '/web.yaml', 'file': self.path('web')}}))
         self.agent.log.wait('published')
         now = self.scrape()
-        self.assertFalse([name for name in now.families if re.match('pullet_(push|report|config_(watch|reload|probe|pin_|override_|signature))', name)])
+        self.assertFalse([name for name in now.families if re.match('pullet_(push_|report|config_(watch|reload|probe|drifted|signature))', name)])
         self.assertEqual(now['pullet_server_in_flight', {'server': self.origin.url}], 0)
         self.assertEqual(now['pullet_build_info', {'version': re.search('"([0-9.]+)"', self.agent.get('/v1/status')[1])[1]}], 1)
         self.assertGreater(now['process_resident_memory_bytes'], 1 << 20)

@@ -425,7 +425,7 @@ class Suspend(Case):
         self.assertEqual((status['state'], status['next_pull_in_ms'], status['waiting']), ('ok', None, False))
         self.assertRegex(self.do('status'), rf'(?s)1 suspended.*\n  suspended by {ME}: the server moves\n')
         self.assertEqual(agent.get('/readyz')[0], 200)
-        self.assertIn('pullet_config_suspended{config="web"} 1', agent.get('/metrics')[1])
+        self.assertIn('pullet_config_operator_decisions{config="web"} 1', agent.get('/metrics')[1])
         deadline = time.monotonic() + harness.DEADLINE
         while not agent.status()['pushes']:  # of what was put: it was heard
             self.assertLess(time.monotonic(), deadline)
@@ -436,7 +436,7 @@ class Suspend(Case):
         agent.log.wait(rf'resumed config=web by="{ME}"')
         agent.log.wait('published config=web generation=2')
         self.assertNotIn('suspension', agent.status())
-        self.assertIn('pullet_config_suspended{config="web"} 0', agent.get('/metrics')[1])
+        self.assertIn('pullet_config_operator_decisions{config="web"} 0', agent.get('/metrics')[1])
         self.refused(1, 'it is not suspended', 'resume', 'web')
         agent.stop()
 

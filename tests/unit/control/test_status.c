@@ -257,7 +257,7 @@ static void config__that_waits__is_this(void **state)
 		"\"snapshot\":\"@/run/web.snap\",\"type\":\"auto\",\"topic\":\"t1\","
 		"\"generation\":0,\"version\":null,\"sha256\":null,\"published_ms\":null,"
 		"\"confirmed_ms\":null,\"age_ms\":null,\"running\":false,\"waiting\":false,"
-		"\"backoff_ms\":0,\"delay_ms\":3600000,\"next_pull_in_ms\":null,"
+		"\"backoff_ms\":0,\"interval_ms\":3600000,\"delay_ms\":3600000,\"next_pull_in_ms\":null,"
 		"\"last_error\":null,\"cause\":null,\"last_error_ms\":null,"
 		"\"failing_since_ms\":null,\"runs\":{\"success\":0,\"timeouts\":0,"
 		"\"rejected\":0,\"failed\":0},\"rejections\":0,\"rejections_by\":{},"
@@ -277,7 +277,7 @@ static void config__that_is_published__is_this(void **state)
 		"\"generation\":1,\"version\":\"\\\"de80e4db\\\"\","
 		"\"sha256\":\"de80e4dba5479c2b656999f807339a809a41810905d37eecb8b8fbfc1fdeeddb"
 		"\",\"published_ms\":1700000000000,\"confirmed_ms\":1700000000000,\"age_ms\":0,"
-		"\"running\":false,\"waiting\":false,\"backoff_ms\":0,\"delay_ms\":3600000,"
+		"\"running\":false,\"waiting\":false,\"backoff_ms\":0,\"interval_ms\":3600000,\"delay_ms\":3600000,"
 		"\"next_pull_in_ms\":3600000,\"last_error\":null,\"cause\":null,"
 		"\"last_error_ms\":null,\"failing_since_ms\":null,\"runs\":{\"success\":1,"
 		"\"timeouts\":0,\"rejected\":0,\"failed\":0},\"rejections\":0,"
@@ -432,9 +432,8 @@ static void config__that_is_watched__says_what_the_watch_does(void **state)
 		"{\"state\":\"failing\",\"documents\":1,\"changes\":1,\"error\":\"see the "
 		"control socket for the reason\"},\"overrides\":[]}");
 	view_agent();
-	assert_samples("pullet_config_watch", "_state{config=\"web\",state=\"failing\"} 1\n"
-					      "_documents{config=\"web\"} 1\n"
-					      "_changes_total{config=\"web\"} 1\n");
+	assert_samples("pullet_config_watch", "_state{config=\"web\"} 3\n");
+	assert_samples("pullet_watch", "_changes_total 1\n");
 	core.env.watcher = NULL;
 }
 
@@ -516,7 +515,7 @@ static void agent__is_this(void **state)
 		"\"file\":\"@/out/web.yaml\",\"snapshot\":\"@/run/web.snap\",\"type\":\"auto\","
 		"\"topic\":\"web\",\"generation\":0,\"version\":null,\"sha256\":null,"
 		"\"published_ms\":null,\"confirmed_ms\":null,\"age_ms\":null,\"running\":false,"
-		"\"waiting\":false,\"backoff_ms\":0,\"delay_ms\":3600000,"
+		"\"waiting\":false,\"backoff_ms\":0,\"interval_ms\":3600000,\"delay_ms\":3600000,"
 		"\"next_pull_in_ms\":null,\"last_error\":null,\"cause\":null,"
 		"\"last_error_ms\":null,\"failing_since_ms\":null,\"runs\":{\"success\":0,"
 		"\"timeouts\":0,\"rejected\":0,\"failed\":0},\"rejections\":0,"
@@ -661,18 +660,18 @@ static void metrics__of_the_agent__are_these(void **state)
 		"43\n"
 		"_failures_total{server=\"main\",address=\"http://a\",cause=\"network\"} 44\n"
 		"_retry_after_total{server=\"main\",address=\"http://a\"} 45\n");
-	assert_samples("pullet_push", "_state{endpoint=\"tcp://p:1\",state=\"silent\"} 1\n"
-				      "_state{endpoint=\"tcp://p:2\",state=\"connecting\"} 1\n"
-				      "_messages_total{endpoint=\"tcp://p:1\"} 71\n"
-				      "_heartbeats_total{endpoint=\"tcp://p:1\"} 72\n"
-				      "_bad_messages_total{endpoint=\"tcp://p:1\"} 73\n"
-				      "_gaps_total{endpoint=\"tcp://p:1\"} 74\n"
-				      "_epochs_total{endpoint=\"tcp://p:1\"} 75\n"
-				      "_connects_total{endpoint=\"tcp://p:1\"} 76\n"
-				      "_rebuilds_total{endpoint=\"tcp://p:1\"} 77\n"
-				      "_handshake_failures_total{endpoint=\"tcp://p:1\"} 78\n"
-				      "_cuts_total{endpoint=\"tcp://p:1\"} 79\n"
-				      "_last_message_age_seconds{endpoint=\"tcp://p:1\"} 1.500\n");
+	assert_samples("pullet_push_", "state{endpoint=\"tcp://p:1\",state=\"silent\"} 1\n"
+				      "state{endpoint=\"tcp://p:2\",state=\"connecting\"} 1\n"
+				      "messages_total{endpoint=\"tcp://p:1\"} 71\n"
+				      "heartbeats_total{endpoint=\"tcp://p:1\"} 72\n"
+				      "bad_messages_total{endpoint=\"tcp://p:1\"} 73\n"
+				      "gaps_total{endpoint=\"tcp://p:1\"} 74\n"
+				      "epochs_total{endpoint=\"tcp://p:1\"} 75\n"
+				      "connects_total{endpoint=\"tcp://p:1\"} 76\n"
+				      "rebuilds_total{endpoint=\"tcp://p:1\"} 77\n"
+				      "handshake_failures_total{endpoint=\"tcp://p:1\"} 78\n"
+				      "cuts_total{endpoint=\"tcp://p:1\"} 79\n"
+				      "last_message_age_seconds{endpoint=\"tcp://p:1\"} 1.500\n");
 	assert_samples("pullet_report", "_state{state=\"failing\"} 1\n"
 					"_sent_total 81\n"
 					"_failures_total 82\n"
@@ -697,26 +696,17 @@ static void metrics__of_a_config__follow_its_life(void **state)
 	(void)state;
 	core_make("");
 	view_agent();
-	assert_samples("pullet_config_", "state{config=\"web\",state=\"waiting\"} 1\n"
-					 "interval_seconds{config=\"web\"} 3600.000\n"
-					 "delay_seconds{config=\"web\"} 3600.000\n");
+	assert_samples("pullet_config_", "");
 	agent_crashes();
 	server_has("n: 1\n");
 	agent_starts("reload: {run: [/bin/true]}, probe: {run: [/bin/true], for: 10s, every: 1s}");
 	view_agent();
 	assert_samples("pullet_config_",
-		"state{config=\"web\",state=\"ok\"} 1\n"
 		"ready{config=\"web\"} 1\n"
 		"generation{config=\"web\"} 1\n"
-		"published_timestamp_seconds{config=\"web\"} 1700000000.000\n"
 		"confirmed_timestamp_seconds{config=\"web\"} 1700000000.000\n"
-		"next_pull_seconds{config=\"web\"} 3600.000\n"
-		"interval_seconds{config=\"web\"} 3600.000\n"
-		"delay_seconds{config=\"web\"} 3600.000\n"
-		"runs_total{config=\"web\",outcome=\"success\"} 1\n"
-		"reload_state{config=\"web\",state=\"idle\"} 1\n"
-		"probe_state{config=\"web\",state=\"running\"} 1\n"
-		"probe_generation{config=\"web\"} 1\n");
+		"runs_total{config=\"web\"} 1\n"
+		"probe_state{config=\"web\"} 2\n");
 	world_end_probe("it is down");
 	world_turn();
 	operator_overrides("n", "7", HOUR);
@@ -725,55 +715,57 @@ static void metrics__of_a_config__follow_its_life(void **state)
 	pull_of("n: 2\n");
 	operator_suspends(2 * HOUR);
 	assert_samples("pullet_config_",
-		"state{config=\"web\",state=\"ok\"} 1\n"
 		"ready{config=\"web\"} 1\n"
+		"rejection{config=\"web\"} 3\n"
 		"generation{config=\"web\"} 3\n"
-		"published_timestamp_seconds{config=\"web\"} 1700000000.000\n"
 		"confirmed_timestamp_seconds{config=\"web\"} 1700000000.000\n"
-		"last_error_timestamp_seconds{config=\"web\"} 1700000000.000\n"
-		"interval_seconds{config=\"web\"} 3600.000\n"
-		"delay_seconds{config=\"web\"} 3600.000\n"
-		"runs_total{config=\"web\",outcome=\"success\"} 2\n"
-		"rejected{config=\"web\",cause=\"held\"} 1\n"
-		"pinned{config=\"web\"} 1\n"
-		"pin_end_timestamp_seconds{config=\"web\"} 1700003600.000\n"
-		"suspended{config=\"web\"} 1\n"
-		"suspension_end_timestamp_seconds{config=\"web\"} 1700007200.000\n"
-		"overrides{config=\"web\"} 2\n"
-		"override_end_timestamp_seconds{config=\"web\"} 1700003600.000\n"
-		"reload_state{config=\"web\",state=\"idle\"} 1\n"
-		"probe_state{config=\"web\",state=\"running\"} 1\n"
-		"probe_generation{config=\"web\"} 3\n"
-		"probe_failures_total{config=\"web\"} 1\n");
-	play_reload_status();
+		"runs_total{config=\"web\"} 2\n"
+		"operator_decisions{config=\"web\"} 4\n"
+		"probe_state{config=\"web\"} 2\n");
 	operator_resumes();
 	operator_unpins();
 	operator_pins(0);
 	operator_suspends(0);
 	server_is_down();
+	play_reload_status();
 	assert_samples("pullet_config_",
-		"state{config=\"web\",state=\"ok\"} 1\n"
 		"ready{config=\"web\"} 1\n"
 		"generation{config=\"web\"} 4\n"
-		"published_timestamp_seconds{config=\"web\"} 1700000000.000\n"
 		"confirmed_timestamp_seconds{config=\"web\"} 1700000000.000\n"
-		"last_error_timestamp_seconds{config=\"web\"} 1700000000.000\n"
-		"interval_seconds{config=\"web\"} 3600.000\n"
-		"delay_seconds{config=\"web\"} 3600.000\n"
-		"runs_total{config=\"web\",outcome=\"success\"} 4\n"
-		"pinned{config=\"web\"} 1\n"
-		"suspended{config=\"web\"} 1\n"
-		"overrides{config=\"web\"} 2\n"
-		"override_end_timestamp_seconds{config=\"web\"} 1700003600.000\n"
-		"reload_state{config=\"web\",state=\"running\"} 1\n"
-		"reload_pending_generation{config=\"web\"} 91\n"
+		"runs_total{config=\"web\"} 4\n"
+		"operator_decisions{config=\"web\"} 4\n"
 		"reload_notified_generation{config=\"web\"} 92\n"
-		"reload_next_seconds{config=\"web\"} 0.093\n"
-		"reload_runs_total{config=\"web\"} 94\n"
-		"reload_failures_total{config=\"web\"} 95\n"
-		"probe_state{config=\"web\",state=\"running\"} 1\n"
-		"probe_generation{config=\"web\"} 4\n"
-		"probe_failures_total{config=\"web\"} 1\n");
+		"reload_failures_in_a_row{config=\"web\"} 96\n"
+		"probe_state{config=\"web\"} 2\n");
+}
+
+static void metrics__of_all_configs__keep_what_freed_ones_counted(void **state)
+{
+	static struct config_totals gone;
+
+	(void)state;
+	server_has("n: [\n");
+	agent_starts("reload: {run: [/bin/true]}, probe: {run: [/bin/true], for: 10s, every: 1s}");
+	pull_of("n: 1\n");
+	world_end_probe("it is down");
+	play_reload_status();
+	core.env.gone = &gone;
+	view_agent();
+	env.gone = &gone;
+	for (int i = 0; i < 2; i++) {
+		assert_samples("pullet_runs", "_total{outcome=\"success\"} 1\n"
+					      "_total{outcome=\"failed\"} 1\n");
+		assert_samples("pullet_rejections", "_total{check=\"syntax\"} 1\n");
+		assert_samples("pullet_reload", "_runs_total 94\n_failures_total 95\n");
+		assert_samples("pullet_probe", "_failures_total 1\n");
+		if (i == 0) {
+			agent_crashes();
+			core_make("");
+			view_agent();
+			env.gone = &gone;
+		}
+	}
+	env.gone = NULL;
 }
 
 /* ---- the process ---- */
@@ -829,6 +821,7 @@ int main(void)
 		CORE_TEST(readiness__is_a_line_for_each_that_is_not),
 		CORE_TEST(metrics__of_the_agent__are_these),
 		CORE_TEST(metrics__of_a_config__follow_its_life),
+		CORE_TEST(metrics__of_all_configs__keep_what_freed_ones_counted),
 		CORE_TEST(process__has_descriptors_memory_and_time),
 	};
 
