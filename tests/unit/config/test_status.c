@@ -76,14 +76,16 @@ static void rejected_version__is_named_with_its_reason(void **state)
 
 static void status__has_the_places_and_decisions(void **state)
 {
-	char path[SCRATCH_PATH + 64];
+	char path[SCRATCH_PATH + 64], snapshot[CONFIG_PATH], url[CONFIG_URL];
 
 	(void)state;
 	server_has("n: 1\n");
 	agent_starts("reload: {run: [/bin/true]}");
 	core_path(path, "run/web.snap");
-	assert_string_equal(core_status().snapshot, path);
-	assert_string_equal(core_status().url, "http://server/web.yaml");
+	config_snapshot_path(core.config, snapshot);
+	assert_string_equal(snapshot, path);
+	config_url(core.config, url);
+	assert_string_equal(url, "http://server/web.yaml");
 	assert_true(core_status().has_notify);
 	assert_null(core_status().pin);
 	operator_pins(0);
@@ -96,10 +98,13 @@ static void status__has_the_places_and_decisions(void **state)
 
 static void status__without_a_snapshot__names_none(void **state)
 {
+	char snapshot[CONFIG_PATH];
+
 	(void)state;
 	server_has("n: 1\n");
 	agent_starts("snapshot: false");
-	assert_string_equal(core_status().snapshot, "");
+	config_snapshot_path(core.config, snapshot);
+	assert_string_equal(snapshot, "");
 	assert_false(core_status().has_notify);
 }
 
