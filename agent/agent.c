@@ -134,7 +134,7 @@ static void config_run_ended(void *arg, struct config *c)
 	struct agent *a = arg;
 	struct config_status s;
 
-	systemd_run_ended(a->service);
+	systemd_run_ended(a->service, config_place(c));
 	if (a->control)
 		control_check(a->control);
 	if (a->report)

@@ -25,10 +25,18 @@
 
 #define AGAIN_MS 1000u   /* between two status texts; from a doubt or failure to the next try */
 #define EXTEND_MS 60000u /* by which the start is extended, each third of it */
+#define LOOKS 64u /* at configs, before a status text */
 #define MAX_MESSAGE (SYSTEMD_MAX_STATUS + 128u)
+
+/* States in the status text, in its order. */
+enum { IS_OK, IS_WAITING, IS_FAILING, IS_STALE, STATES };
 
 struct systemd {
 	const struct control_env *env;
+	unsigned char *states; /* of each config, as seen last; NULL = to be counted, or no memory */
+	size_t count;          /* of configs that they are of */
+	size_t counts[STATES]; /* in each */
+	size_t next;           /* the config that is looked at next */
 	int fd;
 	struct sockaddr_un to;
 	socklen_t to_len;
@@ -67,55 +75,85 @@ static bool all_published(struct systemd *s)
 	return s->published >= env->settings->config_count;
 }
 
-struct count {
-	size_t configs;
-	char first[160]; /* "NAME: why", of the first of them */
-};
-
-static void count_config(struct count *n, const struct config_status *s)
+static unsigned char find_state(const char *name)
 {
-	char why[160];
+	static const char *const names[STATES] = {"ok", "waiting", "failing", "stale"};
+	unsigned char k = 0;
 
-	if (n->configs++)
-		return;
-	snprintf(n->first, sizeof(n->first), "%s%s%s", s->settings->name,
-		s->last_error[0] ? ": " : "",
-		sentence_show(why, sizeof(why), s->last_error, AUDIENCE_READER));
+	while (strcmp(names[k], name) != 0)
+		k++;
+	return k;
+}
+
+static void look_at(struct systemd *s, size_t i)
+{
+	struct config_status status;
+
+	config_status(s->env->configs[i], &status);
+	s->counts[s->states[i]]--;
+	s->states[i] = find_state(status.state);
+	s->counts[s->states[i]]++;
+}
+
+/* Looks at all configs the first time, then at some in turn: what one does is seen when its run
+ * ends, and what time alone does to one is no hurry. False: no memory. */
+static bool look_around(struct systemd *s)
+{
+	size_t count = s->env->settings->config_count, looks = count < LOOKS ? count : LOOKS;
+
+	if (!s->states || s->count != count) {
+		free(s->states);
+		s->states = calloc(count + 1, 1);
+		if (!s->states)
+			return false;
+		s->count = count;
+		memset(s->counts, 0, sizeof(s->counts));
+		s->counts[0] = looks = count;
+		s->next = 0;
+	}
+	for (; looks; looks--, s->next++) {
+		s->next %= count;
+		look_at(s, s->next);
+	}
+	return true;
+}
+
+/* "NAME: why", of the first config in this state. */
+static void append_first(const struct systemd *s, unsigned char state, struct buffer *out)
+{
+	const unsigned char *first = memchr(s->states, state, s->count);
+	char why[160], text[160];
+	struct config_status status;
+
+	config_status(s->env->configs[first - s->states], &status);
+	snprintf(text, sizeof(text), "%s%s%s", status.settings->name,
+		status.last_error[0] ? ": " : "",
+		sentence_show(why, sizeof(why), status.last_error, AUDIENCE_READER));
+	/* nothing ends the line, which would begin another message to systemd */
+	escape_append(out, text, strlen(text));
 }
 
 /* "3 configs ok; 1 failing: web: the server timed out" */
-static void format_status(const struct control_env *env, char ret[SYSTEMD_MAX_STATUS + 1])
+static void format_status(const struct systemd *s, char ret[SYSTEMD_MAX_STATUS + 1])
 {
 	static const struct {
-		const char *name, *before, *after;
-	} states[] = {
-		{"ok", "", ""},
-		{"waiting", "waiting for the first version of ", ""},
-		{"failing", "", " failing"},
-		{"stale", "", " stale"},
+		const char *before, *after;
+	} texts[STATES] = {
+		[IS_WAITING] = {"waiting for the first version of ", ""},
+		[IS_FAILING] = {"", " failing"},
+		[IS_STALE] = {"", " stale"},
 	};
-	enum { STATES = sizeof(states) / sizeof(states[0]) };
-	struct count counts[STATES] = {0};
-	struct config_status s;
+	const size_t *counts = s->counts;
 	struct buffer b;
-	size_t k;
 
-	for (size_t i = 0; i < env->settings->config_count; i++) {
-		config_status(env->configs[i], &s);
-		for (k = 0; k < STATES - 1 && strcmp(states[k].name, s.state) != 0; k++)
-			;
-		count_config(&counts[k], &s);
-	}
 	buffer_init(&b,
 		SYSTEMD_MAX_STATUS); /* a piece that has no room is left out, and what follows */
-	buffer_printf(&b, "%zu config%s ok", counts[0].configs, counts[0].configs == 1 ? "" : "s");
-	for (k = 1; k < STATES; k++) {
-		if (!counts[k].configs)
+	buffer_printf(&b, "%zu config%s ok", counts[IS_OK], counts[IS_OK] == 1 ? "" : "s");
+	for (unsigned char k = IS_OK + 1; k < STATES; k++) {
+		if (!counts[k])
 			continue;
-		buffer_printf(
-			&b, "; %s%zu%s: ", states[k].before, counts[k].configs, states[k].after);
-		/* nothing ends the line, which would begin another message to systemd */
-		escape_append(&b, counts[k].first, strlen(counts[k].first));
+		buffer_printf(&b, "; %s%zu%s: ", texts[k].before, counts[k], texts[k].after);
+		append_first(s, k, &b);
 	}
 	snprintf(ret, SYSTEMD_MAX_STATUS + 1, "%s", b.data ? b.data : "");
 	buffer_fini(&b);
@@ -136,7 +174,10 @@ static void send_status(void *arg)
 		s->ready = s->owes_ready = true;
 		loop_timer_set(s->env->loop, &s->keepalive, s->checked_ms);
 	}
-	format_status(s->env, text);
+	if (look_around(s))
+		format_status(s, text);
+	else
+		memcpy(text, s->sent, sizeof(text));
 	changed = strcmp(text, s->sent) != 0;
 	if (!changed && !s->owes_ready)
 		return;
@@ -149,10 +190,12 @@ static void send_status(void *arg)
 	}
 }
 
-void systemd_run_ended(struct systemd *s)
+void systemd_run_ended(struct systemd *s, size_t place)
 {
 	if (!s)
 		return;
+	if (s->states && place < s->count)
+		look_at(s, place);
 	if (now_ms(s) >= s->checked_ms + AGAIN_MS || (!s->ready && all_published(s)))
 		send_status(s);
 	else
@@ -176,6 +219,8 @@ void systemd_reloaded(struct systemd *s)
 		return;
 	s->owes_ready = s->ready;
 	s->published = 0; /* other configs may be in these places */
+	free(s->states);
+	s->states = NULL;
 	send_status(s);
 }
 
@@ -288,5 +333,6 @@ void systemd_stop(struct systemd *s)
 	loop_timer_cancel(s->env->loop, &s->status);
 	loop_timer_cancel(s->env->loop, &s->keepalive);
 	close(s->fd);
+	free(s->states);
 	free(s);
 }

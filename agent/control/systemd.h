@@ -23,8 +23,9 @@ struct systemd;
  * systemd (no NOTIFY_SOCKET), or out of memory; all functions below accept NULL. env is borrowed,
  * and read again in every call. */
 struct systemd *systemd_start(const struct control_env *env);
-/* A run has ended, or a publication has changed. */
-void systemd_run_ended(struct systemd *s);
+/* A run of the config at this place of env->configs has ended. Costs the same whatever their number:
+ * looks at that one and at a few others in turn. */
+void systemd_run_ended(struct systemd *s, size_t place);
 /* The configuration is being read again. */
 void systemd_reloading(struct systemd *s);
 /* It was applied or rejected. New configs without a version do not revoke READY=1; the status text

@@ -22,9 +22,9 @@ struct systemd *systemd_start(const struct control_env *env)
 	return NULL;
 }
 
-void systemd_run_ended(struct systemd *s)
+void systemd_run_ended(struct systemd *s, size_t place)
 {
-	(void)s;
+	(void)s, (void)place;
 }
 
 void systemd_reloading(struct systemd *s)

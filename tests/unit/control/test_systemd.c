@@ -116,7 +116,7 @@ static void start__of_an_agent_that_waits__is_extended(void **state)
 	systemd_reloading(notifier);
 	assert_received(NULL);
 	pull_of("n: 1\n");
-	systemd_run_ended(notifier);
+	systemd_run_ended(notifier, 0);
 	assert_received("READY=1\nSTATUS=1 config ok");
 	world_advance(HOUR);
 	assert_received(NULL); /* no watchdog */
@@ -134,7 +134,7 @@ static void start__without_systemd__is_none(void **state)
 	core_make("");
 	begin();
 	assert_null(notifier);
-	systemd_run_ended(NULL);
+	systemd_run_ended(NULL, 0);
 	systemd_reloading(NULL);
 	systemd_reloaded(NULL);
 	systemd_stop(NULL);
@@ -200,17 +200,17 @@ static void status__is_sent_when_it_changes__once_a_second(void **state)
 	agent_starts("");
 	begin();
 	assert_received("READY=1\nSTATUS=1 config ok");
-	systemd_run_ended(notifier);
+	systemd_run_ended(notifier, 0);
 	world_advance(2000);
 	assert_received(NULL); /* nothing has changed */
 	server_is_down();
 	pull();
-	systemd_run_ended(notifier);
+	systemd_run_ended(notifier, 0);
 	assert_received("STATUS=0 configs ok; 1 failing: web: /web.yaml: connection refused");
 	server_recovers();
 	world_advance(400);
 	pull();
-	systemd_run_ended(notifier);
+	systemd_run_ended(notifier, 0);
 	assert_received(NULL);
 	world_advance(599);
 	assert_received(NULL);
@@ -219,7 +219,7 @@ static void status__is_sent_when_it_changes__once_a_second(void **state)
 	server_is_down();
 	pull();
 	world_advance(999);
-	systemd_run_ended(notifier);
+	systemd_run_ended(notifier, 0);
 	assert_received(NULL);
 	world_advance(1);
 	assert_received("STATUS=0 configs ok; 1 failing: web: /web.yaml: connection refused");
@@ -242,14 +242,51 @@ static void status__of_several_configs__counts_them_and_names_the_first(void **s
 	server_fails(PULL_FAILED, KIND_CAUSE_HOST, "two\nlines");
 	pull();
 	world_advance(SECOND);
-	systemd_run_ended(notifier);
+	systemd_run_ended(notifier, 0);
 	received();
 	assert_received(NULL);
 	systemd_reloaded(notifier);
 	assert_received("READY=1\nSTATUS=0 configs ok; 2 failing: web: /web.yaml: two\\x0alines");
 	world_advance(HOUR + 11 * SECOND);
-	systemd_run_ended(notifier);
+	systemd_run_ended(notifier, 0);
 	assert_received("STATUS=0 configs ok; 2 stale: web: /web.yaml: two\\x0alines");
+}
+
+/* A run costs the same with 200 configs as with 100: it looks at its own and at 64 others. */
+static void status__of_many_configs__looks_at_some_in_turn(void **state)
+{
+	struct config *many[200];
+	struct settings all;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	all = *core.settings;
+	all.config_count = 200;
+	for (size_t i = 0; i < 200; i++)
+		many[i] = core.config;
+	env = (struct control_env){.loop = &world.loop, .settings = &all, .configs = many};
+	notifier = systemd_start(&env);
+	world_turn();
+	assert_received("READY=1\nSTATUS=200 configs ok");
+	server_is_down();
+	pull();
+	world_advance(SECOND);
+	systemd_run_ended(notifier, 199);
+	assert_received("STATUS=135 configs ok; 65 failing: web: /web.yaml: connection refused");
+	world_advance(SECOND);
+	systemd_run_ended(notifier, 199);
+	assert_received("STATUS=71 configs ok; 129 failing: web: /web.yaml: connection refused");
+	world_advance(SECOND);
+	systemd_run_ended(notifier, 199);
+	world_advance(SECOND);
+	systemd_run_ended(notifier, 199);
+	received();
+	assert_received("STATUS=0 configs ok; 200 failing: web: /web.yaml: connection refused");
+	all.config_count = 3; /* others, before it is told */
+	systemd_run_ended(notifier, 1);
+	world_advance(SECOND);
+	assert_received("STATUS=0 configs ok; 3 failing: web: /web.yaml: connection refused");
 }
 
 /* ---- reloads ---- */
@@ -415,6 +452,7 @@ int main(void)
 		CASE(address__that_is_abstract__is_reached),
 		CASE(status__is_sent_when_it_changes__once_a_second),
 		CASE(status__of_several_configs__counts_them_and_names_the_first),
+		CASE(status__of_many_configs__looks_at_some_in_turn),
 		CASE(reload__begins_and_ends),
 		CASE(reload__before_the_first_version__is_not_ready),
 		CASE(ready__that_systemd_did_not_take__is_sent_again),
