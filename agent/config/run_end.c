@@ -26,6 +26,7 @@ static void end_run(struct config *c)
 
 	c->run.state = RUN_IDLE;
 	pull_hold(c->run.pull, NULL, false); /* a thousand idle configs hold nothing */
+	pull_release(c->run.pull);
 	push_floor_end(&c->run.floor, now_ms, (unsigned)pull_count(c->run.pull),
 		c->status.outcome == CONFIG_PUBLISHED);
 	schedule_warn_floor(c, now_ms);

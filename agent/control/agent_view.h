@@ -40,8 +40,8 @@ struct control_env {
 	const struct configuration_status *configuration;
 	const struct config_totals *gone; /* of configs that were freed; NULL = not kept */
 	struct control_counts *counts;    /* written by api.c */
-	const char *host;              /* name of this host in receipts */
-	int64_t started_ms;            /* wall clock */
+	const char *host;                 /* name of this host in receipts */
+	int64_t started_ms;               /* wall clock */
 };
 
 #endif

@@ -25,7 +25,7 @@
 
 #define AGAIN_MS 1000u   /* between two status texts; from a doubt or failure to the next try */
 #define EXTEND_MS 60000u /* by which the start is extended, each third of it */
-#define LOOKS 64u /* at configs, before a status text */
+#define LOOKS 64u        /* at configs, before a status text */
 #define MAX_MESSAGE (SYSTEMD_MAX_STATUS + 128u)
 
 /* States in the status text, in its order. */
@@ -33,8 +33,9 @@ enum { IS_OK, IS_WAITING, IS_FAILING, IS_STALE, STATES };
 
 struct systemd {
 	const struct control_env *env;
-	unsigned char *states; /* of each config, as seen last; NULL = to be counted, or no memory */
-	size_t count;          /* of configs that they are of */
+	unsigned char
+		*states; /* of each config, as seen last; NULL = to be counted, or no memory */
+	size_t count;    /* of configs that they are of */
 	size_t counts[STATES]; /* in each */
 	size_t next;           /* the config that is looked at next */
 	int fd;

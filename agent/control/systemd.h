@@ -23,8 +23,8 @@ struct systemd;
  * systemd (no NOTIFY_SOCKET), or out of memory; all functions below accept NULL. env is borrowed,
  * and read again in every call. */
 struct systemd *systemd_start(const struct control_env *env);
-/* A run of the config at this place of env->configs has ended. Costs the same whatever their number:
- * looks at that one and at a few others in turn. */
+/* A run of the config at this place of env->configs has ended. Costs the same whatever their
+ * number: looks at that one and at a few others in turn. */
 void systemd_run_ended(struct systemd *s, size_t place);
 /* The configuration is being read again. */
 void systemd_reloading(struct systemd *s);

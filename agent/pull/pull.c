@@ -15,7 +15,6 @@
 #include "pull/reading.h"
 
 struct pull_source {
-	struct pull_part part;
 	struct pull *pull;
 	struct upstream *server;
 	struct upstream_task task;
@@ -39,9 +38,16 @@ struct pull {
 	struct http_client_response *offer; /* NULL = none */
 	uint64_t offer_until_ms;
 	size_t left; /* parts that are not done */
+	/* of the run, one for each source; NULL = released: idle configs have none */
+	struct pull_part *parts;
 	size_t count;
 	struct pull_source sources[];
 };
+
+static struct pull_part *part_of(const struct pull_source *p)
+{
+	return &p->pull->parts[p - p->pull->sources];
+}
 
 static const struct part *held_part(const struct pull_source *p)
 {
@@ -105,7 +111,7 @@ static void pull_part_done(struct pull *pull)
 	if (--pull->left)
 		return;
 	for (size_t i = 0; i < pull->count; i++) {
-		const struct pull_part *part = &pull->sources[i].part;
+		const struct pull_part *part = &pull->parts[i];
 		const struct part *held = held_part(&pull->sources[i]);
 
 		if (part->state == PULL_PULLED ||
@@ -121,7 +127,7 @@ static void pull_part_done(struct pull *pull)
 static int take_document(struct pull_source *p, struct kind_answer *answer)
 {
 	static const char *const names[] = {"yaml", "yaml", "json", "bytes"};
-	struct pull_part *part = &p->part;
+	struct pull_part *part = part_of(p);
 	char url[1024];
 	int r;
 
@@ -145,10 +151,11 @@ static int take_document(struct pull_source *p, struct kind_answer *answer)
 
 static int take_absence(struct pull_source *p)
 {
-	int r = part_init(&p->part.facts, "", "", "", p->part.signature ? "minisig" : "yaml");
+	struct pull_part *part = part_of(p);
+	int r = part_init(&part->facts, "", "", "", part->signature ? "minisig" : "yaml");
 
-	p->part.facts.absent = true;
-	p->part.state = PULL_ABSENT;
+	part->facts.absent = true;
+	part->state = PULL_ABSENT;
 	return r;
 }
 
@@ -178,7 +185,7 @@ static void take_verdict(
 		r = take_document(p, answer);
 	} else if (verdict == KIND_SAME) {
 		p->shown = etag_hash(held->etag);
-		p->part.state = PULL_HELD;
+		part_of(p)->state = PULL_HELD;
 	} else if (verdict == KIND_ABSENT) {
 		r = take_absence(p);
 	} else {
@@ -330,18 +337,23 @@ static int start_exchange(struct pull_source *p, char why[FILE_WHY])
 	return exchange_start(&pull->env->exchange, &request, &p->exchange, why);
 }
 
-/* Parts without a server are marked absent. 0 or -ENOMEM. */
+/* Makes the parts of a run. Those without a server are marked absent. 0 or -ENOMEM. */
 static int reset_parts(struct pull *pull)
 {
-	int r = 0;
+	size_t each = pull->count / pull->config->layer_count; /* 2: with its signature */
+	int r;
 
 	pull_release(pull);
+	pull->parts = calloc(pull->count, sizeof(*pull->parts));
+	r = pull->parts ? 0 : -ENOMEM;
 	pull->running = true;
 	pull->overloaded = false;
 	pull->cause = KIND_CAUSE_NONE;
 	pull->left = pull->count;
 	for (size_t i = 0; r == 0 && i < pull->count; i++) {
 		pull->sources[i].shown = 0;
+		pull->parts[i].layer = i / each;
+		pull->parts[i].signature = i % each;
 		if (pull->sources[i].server)
 			continue;
 		r = take_absence(&pull->sources[i]);
@@ -411,8 +423,6 @@ static bool set_up_part(struct pull *pull, size_t i, size_t layer, bool signatur
 	struct pull_source *p = &pull->sources[i];
 
 	p->pull = pull;
-	p->part.layer = layer;
-	p->part.signature = signature;
 	p->task = (struct upstream_task){.slot_ready = slot_ready,
 		.slot_lost = slot_lost,
 		.arg = p,
@@ -421,7 +431,6 @@ static bool set_up_part(struct pull *pull, size_t i, size_t layer, bool signatur
 	p->path = signature ? p->made_path : l->path;
 	p->type = signature ? SETTINGS_TYPE_BYTES : l->type;
 	p->optional = signature || l->optional; /* verify reports a missing signature */
-	buffer_init(&p->part.body, 0);
 	if (server && upstream_join(server))
 		return false;
 	p->server = server;
@@ -581,7 +590,7 @@ void pull_lift(struct pull *pull)
 
 const struct pull_part *pull_part(const struct pull *pull, size_t i)
 {
-	return &pull->sources[i].part;
+	return pull->parts ? &pull->parts[i] : NULL;
 }
 
 size_t pull_count(const struct pull *pull)
@@ -614,15 +623,13 @@ void pull_avoid(struct pull *pull)
 
 void pull_release(struct pull *pull)
 {
-	for (size_t i = 0; i < pull->count; i++) {
-		struct pull_part *part = &pull->sources[i].part;
-
-		buffer_fini(&part->body);
-		part_fini(&part->facts);
-		free(part->mismatch);
-		part->mismatch = NULL;
-		part->state = PULL_PENDING;
+	for (size_t i = 0; pull->parts && i < pull->count; i++) {
+		buffer_fini(&pull->parts[i].body);
+		part_fini(&pull->parts[i].facts);
+		free(pull->parts[i].mismatch);
 	}
+	free(pull->parts);
+	pull->parts = NULL;
 }
 
 struct upstream *pull_server(const struct pull *pull)

@@ -96,6 +96,7 @@ bool pull_overloaded(const struct pull *pull);
 void pull_lift(struct pull *pull);
 
 size_t pull_count(const struct pull *pull);
+/* Of the last run, until pull_release(); then NULL. */
 const struct pull_part *pull_part(const struct pull *pull, size_t i);
 /* All parts came in the last run, and at least one named its version. */
 bool pull_showed(const struct pull *pull);
@@ -103,7 +104,7 @@ bool pull_showed(const struct pull *pull);
 bool pull_shows(const struct pull *pull, uint64_t version_hash);
 /* Sends the next pulls to other addresses, where there are some; see upstream_avoid(). */
 void pull_avoid(struct pull *pull);
-/* Frees the bodies. */
+/* Frees the parts. */
 void pull_release(struct pull *pull);
 struct upstream *pull_server(const struct pull *pull); /* of the first part */
 /* The address of the first part as it may be shown: without its query. */

@@ -249,7 +249,7 @@ static void write__as_openmetrics__names_families_and_units(void **state)
 
 static const char *failure_name(size_t i)
 {
-	return i == 0 ? "it succeeded"
+	return i == 0   ? "it succeeded"
 	       : i == 1 ? "other"
 			: kind_cause_name((enum kind_cause)(i - 1));
 }
@@ -317,8 +317,7 @@ static void write__every_check_and_outcome__has_its_series(void **state)
 		assert_has(text, line);
 	}
 	for (int i = 0; i < SUPERVISOR_OUTCOMES; i++) {
-		snprintf(
-			line, sizeof(line), "pullet_runs_total{outcome=\"%s\"} 0\n", outcomes[i]);
+		snprintf(line, sizeof(line), "pullet_runs_total{outcome=\"%s\"} 0\n", outcomes[i]);
 		assert_has(text, line);
 	}
 	free(text);
@@ -489,7 +488,8 @@ static void write__of_1000_configs__costs_no_more_than_printing_15_lines_of_each
 	}
 	print_message("1,000 configs: %.2f ms; their lines printed: %.2f ms\n", written * 1000,
 		printed * 1000);
-	assert_true(written < 2 * printed); /* a quarter of it is usual; sanitizers weigh otherwise */
+	assert_true(
+		written < 2 * printed); /* a quarter of it is usual; sanitizers weigh otherwise */
 	finish();
 }
 
