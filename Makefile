@@ -87,7 +87,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/stdatomic.h 2>/dev/null | sort)
 
 .PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values \
-        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd check-fleet sim sim-bugs sim-fleet check-sim-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-compare bench-languages torture soak soak-seeded fuzz install uninstall dist clean
+        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd bench-many check-fleet sim sim-bugs sim-fleet check-sim-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-compare bench-languages torture soak soak-seeded fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -395,6 +395,9 @@ bench: deps all $(BENCH) $(BUILD)/bench/etcd_probe ## measure: engine beside its
 bench-compare: deps all $(BENCH) $(BUILD)/bench/etcd_probe ## measure REV and this tree in turn (ROUNDS=5, BENCH_ONLY="latency etcd"): what differs
 	@$(if $(REV),,echo 'make bench-compare REV=...: which version to compare with' >&2; exit 64)
 	@PULLET_BUILD=$(BUILD) $(if $(ROUNDS),ROUNDS=$(ROUNDS)) $(PYTHON) tests/bench/run.py compare $(REV) $(BENCH_ONLY)
+
+bench-many: deps all ## measure: agents with 1, 1,000 and 10,000 configs: memory of one, a scrape of all, a change of one
+	@PULLET_BUILD=$(BUILD) $(PYTHON) tests/bench/many.py
 
 fleet-etcd: deps all ## measure: 300 real agents, three members of etcd, one relay: a put until all have it, requests, memory
 	@PULLET_BUILD=$(BUILD) $(PYTHON) tests/bench/fleet_etcd.py

@@ -7,6 +7,9 @@ Each COUNT (1, 1,000 and 10,000) is an agent of its own, with files and state in
 an agent with one. `scrape`: the loop thread's processor time for one, and the longest turn since. `change`: from the message of a push to the
 new bytes in the file (p50, p90), and the loop's processor time for it; of the config in the middle. With several agents the rounds alternate.
 The ratio behind each figure is to the first COUNT of the same agent.
+
+A change here comes within two minutes of the start: with many configs there is then no place for an idle connection (ARCHITECTURE.md, "One
+connection, one document"), and each makes a new one.
 """
 import argparse
 import os
@@ -126,8 +129,11 @@ def main():
         first = results[program, counts[0]]
         print(f'{program:24}' + ''.join(f'{count:>12,}        ' for count in counts))
         for name in first:
-            print(f'  {name:22}' + ''.join(
-                f'{results[program, count][name]:12.2f} {results[program, count][name] / first[name] if first[name] else 0:6.2f} ' for count in counts))
+            line = f'  {name:22}'
+            for count in counts:
+                value = results[program, count][name]
+                line += f'{value:12.2f} {value / first[name] if first[name] else 0:6.2f} '
+            print(line)
         for count in counts[1:]:
             added = results[program, count]['RssAnon, kB'] - first['RssAnon, kB']
             print(f'  a config of {count:,}: {added * 1024 / (count - counts[0]):.0f} bytes')
