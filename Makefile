@@ -75,6 +75,9 @@ PROGRAMS := $(BUILD)/pulletd $(BUILD)/pullet
 SONAME   := libpullet.so.0
 LIBRARY  := $(BUILD)/$(SONAME) $(BUILD)/libpullet.a $(BUILD)/libpullet.pc
 LIB_PIC  := $(BUILD)/pic/reader.o $(BUILD)/pic/snapshot.o
+# the Python module, and its fast half where Python's headers are: one file for 3.10 and all later ones. A sanitized one cannot be loaded
+PYTHON_CFLAGS := $(if $(SAN),,$(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --silence-errors --atleast-version=3.10 python3 && $(PKG_CONFIG) --cflags python3)))
+PYTHON_MODULE := $(patsubst lib/%,$(BUILD)/%,$(sort $(wildcard lib/python/pullet/*.py))) $(if $(PYTHON_CFLAGS),$(BUILD)/python/pullet/_native.abi3.so)
 UNIT     := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(UNIT_SRC))
 STRESS   := $(patsubst tests/stress/%.c,$(BUILD)/stress/%,$(STRESS_SRC))
 # the harness with seeded bugs; the third is an allocation, which sanitizers hide
@@ -92,7 +95,7 @@ C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/s
 .SECONDARY:
 .DELETE_ON_ERROR:
 
-all: $(PROGRAMS) $(LIBRARY) ## build pulletd, pullet and libpullet
+all: $(PROGRAMS) $(LIBRARY) $(PYTHON_MODULE) ## build pulletd, pullet and libpullet
 tests: all ## build the tests
 
 $(BUILD)/%.o: %.c
@@ -123,6 +126,12 @@ $(BUILD)/libpullet.a: $(LIB_PIC)
 # each time: the directories may be others than last time
 $(BUILD)/libpullet.pc: lib/libpullet.pc.in FORCE
 	$(Q)sed 's|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(VERSION)|' $< > $@.$$$$ && mv $@.$$$$ $@
+
+$(BUILD)/python/%.py: lib/python/%.py
+	@mkdir -p $(@D) && cp $< $@
+$(BUILD)/python/%.abi3.so: lib/python/%.c $(BUILD)/$(SONAME)
+	@mkdir -p $(@D)
+	$(call say,CC)$(CC) $(subst -fPIE,-fPIC,$(ALL_CFLAGS)) -iquote lib $(PYTHON_CFLAGS) $(subst -pie,-shared,$(ALL_LDFLAGS)) -o $@ $< -L$(BUILD) -lpullet
 
 link = $(call say,LD)mkdir -p $(@D) && $(CC) $(ALL_LDFLAGS) -o $@ $(filter %.o,$^) $(filter %.a,$^)
 $(BUILD)/pulletd: $(BUILD)/agent/main.o $(BUILD)/agent.a $(BUILD)/lib.a
@@ -291,7 +300,9 @@ VALUES = $(BUILD)/values
 random-values:
 	@$(PYTHON) tests/golden/make.py --random $(VALUES) $(PULLET_SEED)
 
-RUN_check-bindings = env PYTHONDONTWRITEBYTECODE=1 PULLET_LIBRARY=$(abspath $(BUILD)/$(SONAME)) PULLET_VALUES=$(abspath $(VALUES)/random) $(PYTHON) lib/python/test_pullet.py -- \
+# through ctypes, and with the extension
+TEST_PYTHON = env PYTHONDONTWRITEBYTECODE=1 PULLET_LIBRARY=$(abspath $(BUILD)/$(SONAME)) PULLET_VALUES=$(abspath $(VALUES)/random) $(1) $(PYTHON) lib/python/test_pullet.py --
+RUN_check-bindings = $(call TEST_PYTHON) $(if $(PYTHON_CFLAGS),$(call TEST_PYTHON,PULLET_PYTHON=$(abspath $(BUILD)/python))) \
 	  $(BUILD)/cpp/test_pullet tests/golden/values $(VALUES)/random -- \
 	  sh -c '$(PYTHON) tests/golden/make.py --check && echo "1 passed, 0 failed"' --
 check-bindings: all $(BUILD)/cpp/test_pullet random-values
@@ -448,7 +459,7 @@ install: all ## install under DESTDIR/PREFIX
 	$(call put,$(LIBDIR),644,$(BUILD)/libpullet.a)
 	$(call put,$(LIBDIR)/pkgconfig,644,$(BUILD)/libpullet.pc)
 	$(call put,$(INCLUDEDIR),644,lib/pullet.h lib/cpp/pullet.hpp)
-	$(call put,$(PYTHONDIR),644,lib/python/pullet.py)
+	$(call put,$(addsuffix /pullet,$(PYTHONDIR)),644,$(PYTHON_MODULE))
 	$(call put,$(MANDIR)/man1,644,$(filter %.1,$(MAN)))
 	$(call put,$(MANDIR)/man3,644,$(filter %.3,$(MAN)))
 	$(call put,$(MANDIR)/man5,644,$(filter %.5,$(MAN)))

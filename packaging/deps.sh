@@ -40,6 +40,7 @@ web-server            nginx-light               nginx
 key-value-server      etcd-server               etcd
 key-value-server      etcd-client               etcd
 test-programs         python3                   python3
+python-extension      python3-dev               python3-devel
 push-peer             python3-zmq               python3-zmq
 yaml-peer             python3-yaml              python3-pyyaml
 schema-peer           python3-jsonschema        python3-jsonschema

@@ -84,7 +84,7 @@ def linked(data):
 
 class Document:
     def __init__(self):
-        self.packages, self.files, self.relations, self.libraries = [], [], [], {}
+        self.packages, self.files, self.relations, self.libraries, self.own = [], [], [], {}, {}
 
     def relate(self, what, how, other):
         self.relations.append({'spdxElementId': what, 'relationshipType': how, 'relatedSpdxElement': other})
@@ -103,8 +103,9 @@ class Document:
         self.files.append({'SPDXID': spdxid, 'fileName': '.' + name, 'checksums': checksums(data, 'SHA1', 'SHA256'),
                            'licenseConcluded': LICENCE, 'copyrightText': 'NOASSERTION'})
         self.relate(identifier('Package', package), 'CONTAINS', spdxid)
+        self.own[os.path.basename(name)] = identifier('Package', package)
         for soname in linked(data):
-            self.relate(spdxid, 'DYNAMIC_LINK', self.library(kind, soname))
+            self.relate(spdxid, 'DYNAMIC_LINK', self.own.get(soname) or self.library(kind, soname))
         for header, programs in COMPILED_IN.items():
             if name in programs:
                 self.relate(spdxid, 'STATIC_LINK', self.library(kind, header + '.so'))

@@ -1,6 +1,8 @@
-"""Tests of pullet.py against the golden images and an agent of twenty lines.
+"""Tests of the module against the golden images and an agent of twenty lines.
 
     PULLET_LIBRARY=/path/to/libpullet.so.0 /usr/bin/python3 lib/python/test_pullet.py
+
+That is through ctypes; with PULLET_PYTHON=build/python, where the extension is, it is through that.
 """
 
 from __future__ import annotations
@@ -8,14 +10,18 @@ from __future__ import annotations
 import ctypes
 import errno
 import faulthandler
+import gc
 import json
 import math
 import mmap
 import os
+import shutil
 import signal
 import struct
+import subprocess
 import sys
 import tempfile
+import textwrap
 import threading
 import time
 import unittest
@@ -23,9 +29,12 @@ from datetime import timedelta
 from urllib.parse import unquote
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-sys.path.insert(0, HERE)
+WHERE = os.path.abspath(os.environ.get("PULLET_PYTHON") or HERE)
+sys.path.insert(0, WHERE)
 
 import pullet  # noqa: E402
+
+NATIVE = pullet.implementation == "native"
 
 GOLDEN = os.path.join(HERE, "..", "..", "tests", "golden")
 DEADLINE = 5.0  # seconds: generous for a busy machine, and a failure when it passes
@@ -233,7 +242,7 @@ class Golden(TestCase):
     def test_a_prefix_selects(self):
         path, want = golden("types")
         with pullet.open(path) as config:
-            for prefix in ("int.", "k", "list.many.1", "none", "käse", "x\0y"):
+            for prefix in ("int.", "k", "list.many.1", "none", "käse", "x\0y", "\udcff"):
                 keys = [k[0] for k in want["keys"] if k[0].startswith(prefix)]
                 self.assertEqual(config.keys(prefix), keys)
                 self.assertEqual([k for k, _ in config.items(prefix)], keys)
@@ -246,12 +255,22 @@ class Types(TestCase):
         self.addCleanup(self.config.close)
 
     def check(self, get, good, bad, default):
+        named = getattr(pullet.Key, get.__name__)
         for key, want in good.items():
+            handle = self.config.key(key)
+            for _ in range(2):  # the second time it is known
+                self.assertTrue(same(named(handle), want), key)
+                self.assertTrue(same(named(handle, default=default), want), key)
             self.assertTrue(same(get(key), want), key)
             self.assertTrue(same(get(key, default), want), key)
         for key in [*bad, "absent", "", "int.one\0", "null.plain", "map"]:
             self.assertIsNone(get(key), key)
             self.assertIs(get(key, default), default, key)
+            self.assertIs(get(default=default, key=key), default, key)
+            handle = self.config.key(key)
+            for _ in range(2):
+                self.assertIsNone(named(handle), key)
+                self.assertIs(named(handle, default), default, key)
 
     def test_str(self):
         self.check(self.config.get_str, {"int.hex": "0x1F", "bool.no": "false", "string.empty": ""},
@@ -301,6 +320,8 @@ class Types(TestCase):
                         got, other = get(key), get(key, "another")
                         self.assertTrue(same(got, want), (stem, key, text, get, got))
                         self.assertTrue(same(other, "another" if want is None else want), key)
+                        got = getattr(config.key(key), get.__name__)("another")
+                        self.assertTrue(same(got, other), (stem, key, text, get, got))
 
     def test_key_errors(self):
         for key in ("absent", "", "int.one\0", "int.on"):
@@ -310,6 +331,21 @@ class Types(TestCase):
         self.assertNotIn(5, self.config)
         self.assertEqual(self.config.get("absent", 5), 5)
         self.assertIsNone(self.config.get("null.plain", 5))
+        for key in ("list", "map.empty", "int.max", "a\\.b", "null.plain"):
+            self.assertEqual(self.config.key(key).get(5), self.config[key])
+        self.assertEqual(self.config.key("absent").get(5), 5)
+        self.assertNotIn("\udcff", self.config)  # a byte that is not UTF-8
+
+    def test_wrong_arguments(self):
+        config, key = self.config, self.config.key("int.one")
+        self.assertEqual((key.name, repr(key)), ("int.one", "<pullet.Key 'int.one'>"))
+        for use in (lambda: config.get_str(5), lambda: config[5], lambda: config[b"int.one"],
+                    lambda: config.key(5), lambda: config.keys(5), lambda: config.get_int(),
+                    lambda: config.get("a", 1, 2), lambda: config.get_int("a", key="b"),
+                    lambda: config.get_bool("a", other=1), lambda: key.get_str(1, 2),
+                    lambda: key.get_str(key="a"), lambda: key.get(other=1), config.key):
+            with self.assertRaises(TypeError):
+                use()
 
 
 class Life(TestCase):
@@ -365,17 +401,55 @@ class Life(TestCase):
 
     def test_closed(self):
         config = pullet.open(golden("types")[0])
+        key = config.key("int.one")
+        self.assertEqual(key.get_str(), "1")
+        with self.assertRaises(ValueError):
+            config.__init__(golden("types")[0])  # once only
         config.close()
         config.close()
         for use in (lambda: config["int"], lambda: config.get("int"), lambda: config.get_int("a"),
                     lambda: config.get_str("a"), lambda: "int" in config, lambda: len(config),
                     lambda: list(config), config.items, config.as_dict, config.refresh, config.wait,
                     lambda: config.generation, lambda: config.version, lambda: config.age,
-                    lambda: config.stale, config.__enter__):
+                    lambda: config.stale, config.__enter__, lambda: config.key("int.one"),
+                    key.get, key.get_str, key.get_int):
             with self.assertRaises(ValueError):
                 use()
         self.assertEqual(list(config.watch()), [])
         self.assertIn("closed", repr(config))
+
+    def test_a_key_moves_with_its_config(self):
+        with pullet.open("web", wait_first=True) as config:
+            one, absent = config.key("int.one"), config.key("absent")
+            self.assertEqual((one.get_str(), one.get_int(7), one.get("x")), (None, 7, "x"))
+            agent = self.agent()
+            for generation in (1, 2, 3):
+                agent.publish()
+                self.assertEqual(one.get_int(), config.get_int("int.one"))  # not yet
+                self.assertTrue(config.refresh() if generation % 2 else config.wait(DEADLINE))
+                for _ in range(2):
+                    self.assertEqual((one.get_int(), one.get()), (generation, generation))
+                    self.assertEqual((one.get_str(), one.get_size()), ("1", generation))
+                    self.assertIsNone(absent.get())
+
+    def test_the_text_of_a_key_is_that_of_the_version(self):
+        agent = self.agent()
+        host = agent.image.index(b"string.host\0") + len(b"string.host\0")
+        agent.publish()
+        with pullet.open("web") as config:
+            key = config.key("string.host")
+            first = key.get_str()
+            agent.image[host : host + 1] = b"#"
+            agent.publish()
+            self.assertEqual((key.get_str(), key.get_str()), (first, first))
+            self.assertTrue(config.refresh())
+            self.assertEqual((key.get_str(), key.get_str()), ("#" + first[1:],) * 2)
+
+    def test_a_key_keeps_its_config(self):
+        self.agent().publish()
+        key = pullet.open("web").key("string.host")
+        gc.collect()
+        self.assertEqual(key.get_str(), pullet.open("web").get_str("string.host"))
 
     def test_refresh_and_what_was_read_stays(self):
         agent = self.agent()
@@ -438,6 +512,9 @@ class Life(TestCase):
                 self.assertTrue(config.refresh())
                 config.as_dict()
                 self.assertRaises(KeyError, lambda: config["absent"])
+                key = config.key("x" * 10000)
+                key.get_str("y" * 10000)
+                config.key(next(iter(config))).get_str()
             after = usage()
         self.assertLess(after[0] - before[0], 256)
         self.assertLessEqual(after[1], before[1] + 2)
@@ -559,17 +636,102 @@ class Waiting(TestCase):
             thread.join()
         self.assertEqual(failures, [])
 
+    @unittest.skipIf(NATIVE, "no code of Python runs within a read")
     def test_a_signal_handler_may_not_move_what_it_interrupted(self):
-        seen = []
+        seen, scalar = [], sys.modules["pullet._ctypes"]._scalar
 
-        def visit(key, value):
-            for move in (self.config.refresh, self.config.close):
-                with self.assertRaises(RuntimeError):
-                    move()
-            seen.append(self.config["int.one"])
+        def interrupted(value):  # as if a handler ran between two steps of a read
+            if not seen:
+                seen.append(None)
+                for move in (self.config.refresh, self.config.close):
+                    with self.assertRaises(RuntimeError):
+                        move()
+                seen.append(self.config["int.one"])
+            return scalar(value)
 
-        self.config._each("int.one", visit)  # as if a handler ran between two steps of a read
-        self.assertEqual(seen, [1])
+        self.addCleanup(setattr, sys.modules["pullet._ctypes"], "_scalar", scalar)
+        sys.modules["pullet._ctypes"]._scalar = interrupted
+        self.assertEqual(self.config.items("int.one"), [("int.one", 1)])
+        self.assertEqual(seen, [None, 1])
+
+    def test_a_finalizer_that_moves_it_within_a_read(self):
+        """The garbage collector runs when something is made, that is, in the middle of reads."""
+        moved = []
+
+        def move(phase, _):
+            if phase == "start" and self.server.generation < 60:
+                self.server.publish()
+                try:
+                    moved.append(self.config.refresh())
+                except RuntimeError:
+                    pass  # through ctypes: refused
+
+        self.addCleanup(gc.set_threshold, *gc.get_threshold())
+        gc.callbacks.append(move)
+        self.addCleanup(gc.callbacks.remove, move)
+        gc.set_threshold(1)
+        while self.server.generation < 60:
+            one, below = self.config["int"]["one"], dict(self.config.items("int."))
+            self.assertIn(one, range(61))
+            self.assertEqual(self.config["list.many"], [i * i for i in range(12)])
+            self.assertEqual(below["int.max"], 2**63 - 1)
+            self.assertIn("int", self.config.as_dict())
+        self.assertIn(True, moved)
+
+    @unittest.skipUnless(NATIVE, "ctypes lets others run at a refresh")
+    def test_reads_keep_the_other_threads_out(self):
+        """Who lets the interpreter go waits for it again, up to 5 ms where others work."""
+        go, seen = threading.Lock(), []
+        go.acquire()
+        key = self.config.key("string.host")
+
+        def other():
+            with go:
+                seen.append(None)
+
+        thread = threading.Thread(target=other)
+        thread.start()
+        self.addCleanup(thread.join)
+        self.addCleanup(sys.setswitchinterval, sys.getswitchinterval())
+        sys.setswitchinterval(60)
+        go.release()
+        for _ in range(1000):
+            self.config.refresh()
+            self.config.get_str("string.host")
+            key.get_str()
+            self.config["int.one"]
+        self.assertEqual(seen, [])
+
+    def test_others_wait_for_a_thread_that_waits(self):
+        self.later(self.server.publish)
+        thread = threading.Thread(target=self.config.wait, args=(DEADLINE,))
+        thread.start()
+        while thread.is_alive():
+            self.assertIn(self.config["int.one"], (1, 2))
+        thread.join()
+        self.assertEqual(self.config["int.one"], 2)
+
+    @unittest.skipUnless(NATIVE, "through ctypes the child waits for a lock that nobody has")
+    def test_a_fork_while_another_thread_waits(self):
+        thread = threading.Thread(target=self.config.wait, args=(DEADLINE,))
+        thread.start()
+        answered = b"1"
+        while answered == b"1" and thread.is_alive():  # until it forks while the thread waits
+            r, w = os.pipe()
+            pid = os.fork()
+            if pid == 0:
+                try:
+                    os.write(w, str(self.config["int.one"]).encode())
+                except BaseException as e:
+                    os.write(w, type(e).__name__.encode())
+                os._exit(0)
+            os.close(w)
+            with open(r, "rb") as f:
+                answered = f.read()
+            os.waitpid(pid, 0)
+        self.server.publish()
+        thread.join()
+        self.assertEqual((answered, self.config["int.one"]), (b"RuntimeError", 2))
 
     def test_a_fork_reads_on(self):
         pid = os.fork()
@@ -577,6 +739,71 @@ class Waiting(TestCase):
             os._exit(0 if self.config.wait(DEADLINE) and self.config["int.one"] == 2 else 1)
         self.server.publish()
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 0)
+
+
+class Interpreter(TestCase):
+    """What takes an interpreter of its own."""
+
+    def python(self, script, where=WHERE):
+        self.agent().publish()
+        done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)],
+                              env=dict(os.environ, PYTHONPATH=where), capture_output=True,
+                              text=True, timeout=12 * DEADLINE)
+        self.assertEqual((done.returncode, done.stderr), (0, ""), done.stdout)
+        return done.stdout.split()
+
+    def test_the_implementation_is_the_one_that_is_there(self):
+        self.assertEqual(pullet.implementation,
+                         "native" if os.environ.get("PULLET_PYTHON") else "ctypes")
+
+    def test_an_end_while_handles_live(self):
+        self.assertEqual(self.python("""
+            import atexit, pullet, threading
+            config, key = pullet.open("web"), pullet.open("web").key("int.one")
+            started = threading.Event()
+            def wait():
+                with pullet.open("web") as own:
+                    started.set()
+                    own.wait()
+            threading.Thread(target=wait, daemon=True).start()
+            started.wait()
+            atexit.register(lambda: print(config["int.one"], key.get_int()))
+            """), ["1", "1"])
+
+    @unittest.skipUnless(sys.version_info[:2] in ((3, 10), (3, 11), (3, 12)), "moved since")
+    def test_interpreters_within_a_process(self):
+        self.assertEqual(self.python("""
+            import _xxsubinterpreters as interpreters
+            import pullet
+            config, key = pullet.open("web"), pullet.open("web").key("int.one")
+            script = '\\n'.join((
+                'import pullet',
+                'config = pullet.open("web")',
+                'try:',
+                '    pullet.open("none")',
+                'except pullet.NotPublished:',
+                '    print(config["int.one"], config.get_duration("string.duration"),',
+                '          config.key("int.one").get_int(), config.refresh(), flush=True)'))
+            for _ in range(3):
+                other = interpreters.create()
+                interpreters.run_string(other, script)
+                interpreters.destroy(other)
+            print(config["int.one"], key.get_int())
+            """), ["1", "0:00:01.500000", "1", "False"] * 3 + ["1", "1"])
+
+    def test_an_extension_that_cannot_be_loaded_is_told_and_done_without(self):
+        where = os.path.join(self.directory, "broken")
+        shutil.copytree(os.path.join(HERE, "pullet"), os.path.join(where, "pullet"))
+        with open(os.path.join(where, "pullet", "_native.abi3.so"), "wb") as f:
+            f.write(b"not one")
+        self.assertEqual(self.python("""
+            import warnings
+            with warnings.catch_warnings(record=True) as told:
+                warnings.simplefilter("always")
+                import pullet
+            print(len(told), "ctypes" in str(told[0].message), pullet.implementation)
+            print(pullet.open("web")["int.one"])
+            """, where=where), ["1", "True", "ctypes", "1"])
 
 
 def main() -> int:

@@ -18,7 +18,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]', re.M)
 # header prefix -> library; every header with a folder or name that is not the C library's must be here
 FOREIGN = {'curl/': 'curl', 'zlib.h': 'zlib', 'zmq': 'zmq', 'yaml.h': 'yaml', 'jansson': 'jansson', 'event2/': 'event2',
            'event.h': 'event2', 'openssl/': 'openssl', 'xxhash': 'xxhash', 'pcre2': 'pcre2', 'cmocka': 'cmocka',
-           'node_api': 'node_api'}
+           'node_api': 'node_api', 'Python.h': 'python'}
 LIBC_DIRS = ('sys/', 'netinet/', 'arpa/', 'linux/', 'net/')
 
 

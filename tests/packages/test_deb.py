@@ -48,8 +48,13 @@ CONTENTS = {
         lrwxrwxrwx usr/share/man/man3/pullet_refresh.3.gz
         lrwxrwxrwx usr/share/man/man3/pullet_wait.3.gz
     ''',
-    'python3-pullet': '-rw-r--r-- usr/lib/python3/dist-packages/pullet.py',
+    'python3-pullet': '''
+        -rw-r--r-- usr/lib/python3/dist-packages/pullet/__init__.py
+        -rw-r--r-- usr/lib/python3/dist-packages/pullet/_ctypes.py
+        -rw-r--r-- usr/lib/python3/dist-packages/pullet/_native.abi3.so
+    ''',
 }
+NATIVE = '/usr/lib/python3/dist-packages/pullet/_native.abi3.so'
 DOCUMENTS = {  # that a reader is told of
     'pullet': ('README.md.gz', 'NEWS.md.gz', 'examples/pullet.minimal.yaml', 'copyright'),
     'libpullet-dev': ('GUIDE.md.gz', 'FORMAT.md.gz', 'copyright'),
@@ -97,7 +102,6 @@ class Built(unittest.TestCase):
         conffiles = run('dpkg-deb', '--info', deb('pullet'), 'conffiles').split()
         self.assertEqual(conffiles, ['/etc/pullet/pullet.yaml'])
         self.assertEqual([field(deb(n), 'Multi-Arch') for n in NAMES], ['no', 'same', 'same', 'no'])
-        self.assertEqual(field(deb('python3-pullet'), 'Architecture'), 'all')
         with open(ROOT + '/lib/libpullet.map', encoding='utf-8') as f:
             exported = set(re.findall(r'^\t(pullet_\w+);', f.read(), re.M))
         symbols = run('dpkg-deb', '--info', deb('libpullet0'), 'symbols')
@@ -107,7 +111,7 @@ class Built(unittest.TestCase):
             self.assertIn(what, code)
 
     def test__programs_are_hardened_and_tell_no_path_of_the_builder(self):
-        for path in ('pullet/usr/sbin/pulletd', 'pullet/usr/bin/pullet', f'libpullet0/{self.lib}/libpullet.so.0'):
+        for path in ('pullet/usr/sbin/pulletd', 'pullet/usr/bin/pullet', f'libpullet0/{self.lib}/libpullet.so.0', 'python3-pullet' + NATIVE):
             self.assertEqual(packages.not_hardened(f'{self.dir}/{path}'), [], path)
             with open(f'{self.dir}/{path}', 'rb') as f:
                 self.assertNotRegex(f.read(), rb'/pullet-[0-9.]+/|/tmp\.')
@@ -125,6 +129,7 @@ class Built(unittest.TestCase):
         depends = {d.split()[0] for d in field(deb('pullet'), 'Depends').split(', ') if '|' not in d}
         self.assertEqual(linked['/usr/sbin/pulletd'] | linked['/usr/bin/pullet'], depends | {'libxxhash-dev'})
         self.assertEqual(linked[f'/{self.lib}/libpullet.so.0'], {'libc6'})
+        self.assertEqual(linked[NATIVE], {'libc6', 'libpullet0'})
 
 
 if __name__ == '__main__':

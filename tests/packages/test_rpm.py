@@ -38,7 +38,12 @@ CONTENTS = {
         - 120777 root:root /usr/lib64/libpullet.so
         - 100644 root:root /usr/lib64/pkgconfig/libpullet.pc
     ''',
-    'python3-pullet': '- 100644 root:root /usr/lib/python3/dist-packages/pullet.py',
+    'python3-pullet': '''
+        - 40755 root:root /usr/lib/python3/dist-packages/pullet
+        - 100644 root:root /usr/lib/python3/dist-packages/pullet/__init__.py
+        - 100644 root:root /usr/lib/python3/dist-packages/pullet/_ctypes.py
+        - 100755 root:root /usr/lib/python3/dist-packages/pullet/_native.abi3.so
+    ''',
 }
 PAGES = {
     'pullet': 'man1/pullet.1.gz man5/pullet.yaml.5.gz man7/pullet.7.gz man8/pulletd.8.gz',
@@ -77,7 +82,7 @@ if [ $1 -ge 1 ] && [ -x /usr/lib/systemd/systemd-update-helper ]; then \
     /usr/lib/systemd/systemd-update-helper mark-restart-system-units %{?*} || : \
 fi \
 %{nil}
-%python3_sitelib /usr/lib/python3.99/site-packages
+%python3_sitearch /usr/lib64/python3.99/site-packages
 %pycached() %{lua:
 local path = rpm.expand("%1")
 print(path .. "\\n" .. path:gsub("/([^/]+)%.py$", "/__pycache__/%1.cpython-399{,.opt-?}.pyc"))
@@ -135,7 +140,7 @@ class Built(unittest.TestCase):
         for scriptlet, helper in (('post', 'install-system-units'), ('preun', 'remove-system-units'), ('postun', 'mark-restart-system-units')):
             self.assertRegex(parsed, rf'\n%{scriptlet}\n(?s:[^%])*/systemd-update-helper {helper} pullet\.service')
         for line in ('BuildRequires: systemd-rpm-macros', 'BuildRequires: python3-devel', 'Requires(post): systemd', 'Release: 1.fc99', '  CFLAGS="${CFLAGS:--O2 -flto}"',
-                     'License: Apache-2.0 AND BSD-2-Clause', '/usr/lib/python3.99/site-packages/__pycache__/pullet.cpython-399{,.opt-?}.pyc', '/usr/lib/systemd/system/pullet*'):
+                     'License: Apache-2.0 AND BSD-2-Clause', '/usr/lib64/python3.99/site-packages/pullet/__pycache__/__init__.cpython-399{,.opt-?}.pyc', '/usr/lib/systemd/system/pullet*'):
             self.assertIn('\n' + line, parsed)
         requires = run(*spec[:-1], '--query', '--requires', spec[-1])
         self.assertRegex(requires, r'libpullet0\(\S+\) = ' + packages.version())
@@ -148,7 +153,8 @@ class Built(unittest.TestCase):
         self.assertEqual(libraries, {'libc.so.6'})
 
     def test__programs_are_hardened_and_tell_no_path_of_the_builder(self):
-        for path in ('pullet/usr/sbin/pulletd', 'pullet/usr/bin/pullet', 'libpullet0/usr/lib64/libpullet.so.0'):
+        for path in ('pullet/usr/sbin/pulletd', 'pullet/usr/bin/pullet', 'libpullet0/usr/lib64/libpullet.so.0',
+                     'python3-pullet/usr/lib/python3/dist-packages/pullet/_native.abi3.so'):
             self.assertEqual(packages.not_hardened(f'{self.dir}/{path}'), [], path)
             with open(f'{self.dir}/{path}', 'rb') as f:
                 self.assertNotRegex(f.read(), rb'/pullet-[0-9.]+/|/tmp\.|BUILDROOT')

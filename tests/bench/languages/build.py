@@ -31,7 +31,7 @@ def cpp(tmp, source, *flags):
 def python(_, source):
     library = os.path.join(BUILD, 'libpullet.so.0')
     return ['/usr/bin/python3', source], {
-        'PYTHONPATH': f'{ROOT}/lib/python', 'PYTHONDONTWRITEBYTECODE': '1', 'PULLET_LIBRARY': library}
+        'PYTHONPATH': f'{BUILD}/python', 'PYTHONDONTWRITEBYTECODE': '1', 'PULLET_LIBRARY': library}
 
 
 def node(tmp, source):
