@@ -1,13 +1,15 @@
 /*
- * The Node-API side of index.js: a class Handle over one struct pullet. Values are copied out.
+ * The Node-API side of index.js: functions whose first argument is what handle() made, an external
+ * over one struct pullet. Values are copied out.
  *
  *	gcc -shared -fPIC -O2 -I/usr/include/node -Ilib -o pullet.node lib/node/addon.c -Lbuild \
  *		-lpullet
  *
- * What surprises: slice() waits in a thread of libuv's pool, on a second handle that only that
- * thread touches while it runs; the first one stays with JavaScript. It is opened here, in
- * JavaScript's thread, because opening reads the environment. Whoever of the object and the
- * thread is last frees the struct. And while each() reads, a setter on Array.prototype may run and
+ * What surprises: no class, for to ask V8 for what an object wraps takes as long as two look-ups,
+ * and an external is that already. slice() waits in a thread of libuv's pool, on a second handle
+ *that only that thread touches while it runs; the first one stays with JavaScript. It is opened
+ *here, in JavaScript's thread, because opening reads the environment. Whoever of the object and the
+ * thread is last frees the struct. While each() reads, a setter on Array.prototype may run and
  * try to move or close what is read: `reading` refuses it.
  */
 #ifndef _GNU_SOURCE
@@ -27,11 +29,15 @@
 #define KEY_MAX ((size_t)1 << 24) /* FORMAT.md: no key is as long */
 #define SAFE (((int64_t)1 << 53) - 1)
 
+#define MAGIC UINT64_C(0x9c1f7e3a70756c6c) /* in none of another addon's externals */
+#define MAX_ARGUMENTS 2
+
 struct handle {
+	uint64_t magic;
 	struct pullet *p;      /* NULL = closed */
 	struct pullet *waiter; /* NULL = none yet */
 	char *path;            /* of the waiter: with a '/' */
-	unsigned refs;         /* the object, and work that runs */
+	unsigned refs;         /* the external, and work that runs */
 	unsigned reading;
 	bool running;
 	int timeout_ms, result; /* of the work */
@@ -108,33 +114,55 @@ static napi_value integer(napi_env env, int64_t n)
 	return s == napi_ok ? v : failed(env);
 }
 
-static napi_value string(napi_env env, const char *text, size_t len)
+static bool is_ascii(const char *text, size_t len)
 {
-	napi_value v;
+	uint64_t bits = 0, eight;
 
-	return len <= INT_MAX && napi_create_string_utf8(env, text, len, &v) == napi_ok
-		       ? v
-		       : failed(env);
+	for (; len >= sizeof(eight); text += sizeof(eight), len -= sizeof(eight)) {
+		memcpy(&eight, text, sizeof(eight));
+		bits |= eight;
+	}
+	while (len)
+		bits |= (unsigned char)text[--len];
+	return (bits & UINT64_C(0x8080808080808080)) == 0;
 }
 
-/* `this` with its arguments (missing ones are undefined), or NULL with an exception pending. */
-static struct handle *receiver(napi_env env, napi_callback_info info, size_t argc, napi_value *argv)
+/* What is ASCII needs no decoder. */
+static napi_value string(napi_env env, const char *text, size_t len)
 {
-	struct handle *h = NULL;
-	napi_value self;
+	napi_status s = napi_invalid_arg;
+	napi_value v;
 
-	if (napi_get_cb_info(env, info, &argc, argv, &self, NULL) != napi_ok ||
-		napi_unwrap(env, self, (void **)&h) != napi_ok || !h) {
+	if (len <= INT_MAX)
+		s = is_ascii(text, len) ? napi_create_string_latin1(env, text, len, &v)
+					: napi_create_string_utf8(env, text, len, &v);
+	return s == napi_ok ? v : failed(env);
+}
+
+/* The first argument; the others, missing ones undefined, are put into argv, and the function's
+ * data into *ret_data. NULL with an exception pending. */
+static struct handle *receive(
+	napi_env env, napi_callback_info info, size_t argc, napi_value *argv, void **ret_data)
+{
+	size_t n = argc + 1;
+	napi_value all[1 + MAX_ARGUMENTS];
+	struct handle *h = NULL;
+
+	if (napi_get_cb_info(env, info, &n, all, NULL, ret_data) != napi_ok ||
+		napi_get_value_external(env, all[0], (void **)&h) != napi_ok || !h ||
+		h->magic != MAGIC) {
 		throw_type(env, "not a pullet handle");
 		return NULL;
 	}
+	for (size_t i = 0; i < argc; i++)
+		argv[i] = all[1 + i];
 	return h;
 }
 
-static struct handle *open_receiver(
-	napi_env env, napi_callback_info info, size_t argc, napi_value *argv)
+static struct handle *receive_open(
+	napi_env env, napi_callback_info info, size_t argc, napi_value *argv, void **ret_data)
 {
-	struct handle *h = receiver(env, info, argc, argv);
+	struct handle *h = receive(env, info, argc, argv, ret_data);
 
 	if (!h || h->p)
 		return h;
@@ -201,27 +229,6 @@ static void finalize(napi_env env, void *data, void *hint)
 	unref(data);
 }
 
-static napi_value construct(napi_env env, napi_callback_info info)
-{
-	napi_value self, target = NULL;
-	struct handle *h;
-	size_t argc = 0;
-
-	if (napi_get_new_target(env, info, &target) != napi_ok || !target)
-		return throw_type(env, "new is missing");
-	if (napi_get_cb_info(env, info, &argc, NULL, &self, NULL) != napi_ok)
-		return failed(env);
-	h = calloc(1, sizeof(*h));
-	if (!h)
-		return failed(env);
-	h->refs = 1;
-	if (napi_wrap(env, self, h, finalize, NULL, NULL) != napi_ok) {
-		free(h);
-		return failed(env);
-	}
-	return self;
-}
-
 /* Where the name leads now: the environment may change before the waiter opens it. */
 static char *path_of(const char *name)
 {
@@ -245,7 +252,7 @@ static napi_value handle_open(napi_env env, napi_callback_info info)
 {
 	bool wait_first = false;
 	napi_value argv[2];
-	struct handle *h = receiver(env, info, 2, argv);
+	struct handle *h = receive(env, info, 2, argv, NULL);
 	struct text name;
 	int r;
 
@@ -273,7 +280,7 @@ static napi_value handle_open(napi_env env, napi_callback_info info)
 
 static napi_value handle_close(napi_env env, napi_callback_info info)
 {
-	struct handle *h = receiver(env, info, 0, NULL);
+	struct handle *h = receive(env, info, 0, NULL, NULL);
 
 	if (!h || !may_move(env, h))
 		return NULL;
@@ -289,7 +296,7 @@ static napi_value handle_close(napi_env env, napi_callback_info info)
 /* refresh() -> 1, 0 or -errno */
 static napi_value handle_refresh(napi_env env, napi_callback_info info)
 {
-	struct handle *h = open_receiver(env, info, 0, NULL);
+	struct handle *h = receive_open(env, info, 0, NULL, NULL);
 
 	return h && may_move(env, h) ? int32(env, pullet_refresh(h->p)) : NULL;
 }
@@ -343,7 +350,7 @@ static napi_value handle_get(napi_env env, napi_callback_info info)
 {
 	struct pullet_value v;
 	napi_value key;
-	struct handle *h = open_receiver(env, info, 1, &key);
+	struct handle *h = receive_open(env, info, 1, &key, NULL);
 	int r = h ? look_up(env, h, key, &v) : -1;
 
 	if (r)
@@ -355,7 +362,7 @@ static napi_value handle_has(napi_env env, napi_callback_info info)
 {
 	struct pullet_value v;
 	napi_value key;
-	struct handle *h = open_receiver(env, info, 1, &key);
+	struct handle *h = receive_open(env, info, 1, &key, NULL);
 	int r = h ? look_up(env, h, key, &v) : -1;
 
 	return r < 0 ? NULL : boolean(env, r == 0);
@@ -397,19 +404,17 @@ static napi_value typed(napi_env env, struct handle *h, const char *key, int typ
 	}
 }
 
-/* The methods that get a type have its letter as their data. */
+/* The functions that get a type have its letter as their data. */
 static napi_value handle_typed(napi_env env, napi_callback_info info)
 {
 	void *type = NULL;
 	napi_value key, ret;
-	struct handle *h = open_receiver(env, info, 1, &key);
+	struct handle *h = receive_open(env, info, 1, &key, &type);
 	struct text t;
 	int r;
 
 	if (!h)
 		return NULL;
-	if (napi_get_cb_info(env, info, NULL, NULL, NULL, &type) != napi_ok)
-		return failed(env);
 	r = get_text(env, key, KEY_MAX, &t);
 	if (r)
 		return r < 0 ? NULL : undefined(env);
@@ -456,7 +461,7 @@ static napi_value handle_each(napi_env env, napi_callback_info info)
 	struct text t;
 	int r;
 
-	l.h = open_receiver(env, info, 2, argv);
+	l.h = receive_open(env, info, 2, argv, NULL);
 	if (!l.h)
 		return NULL;
 	if (napi_get_value_bool(env, argv[1], &l.values) != napi_ok)
@@ -482,7 +487,7 @@ static napi_value handle_each(napi_env env, napi_callback_info info)
 
 static napi_value handle_generation(napi_env env, napi_callback_info info)
 {
-	struct handle *h = open_receiver(env, info, 0, NULL);
+	struct handle *h = receive_open(env, info, 0, NULL, NULL);
 	uint64_t n;
 	napi_value v;
 
@@ -496,7 +501,7 @@ static napi_value handle_generation(napi_env env, napi_callback_info info)
 
 static napi_value handle_version(napi_env env, napi_callback_info info)
 {
-	struct handle *h = open_receiver(env, info, 0, NULL);
+	struct handle *h = receive_open(env, info, 0, NULL, NULL);
 	const char *version = h ? pullet_version(h->p) : NULL;
 
 	return version ? string(env, version, strlen(version)) : NULL;
@@ -504,21 +509,21 @@ static napi_value handle_version(napi_env env, napi_callback_info info)
 
 static napi_value handle_age(napi_env env, napi_callback_info info)
 {
-	struct handle *h = open_receiver(env, info, 0, NULL);
+	struct handle *h = receive_open(env, info, 0, NULL, NULL);
 
 	return h ? real(env, (double)pullet_age_ms(h->p)) : NULL;
 }
 
 static napi_value handle_stale(napi_env env, napi_callback_info info)
 {
-	struct handle *h = open_receiver(env, info, 0, NULL);
+	struct handle *h = receive_open(env, info, 0, NULL, NULL);
 
 	return h ? boolean(env, pullet_stale(h->p)) : NULL;
 }
 
 static napi_value handle_withdrawn(napi_env env, napi_callback_info info)
 {
-	struct handle *h = open_receiver(env, info, 0, NULL);
+	struct handle *h = receive_open(env, info, 0, NULL, NULL);
 
 	return h ? boolean(env, pullet_withdrawn(h->p)) : NULL;
 }
@@ -555,7 +560,7 @@ static void end_slice(napi_env env, napi_status status, void *data)
 static napi_value handle_slice(napi_env env, napi_callback_info info)
 {
 	napi_value arg, name, promise;
-	struct handle *h = open_receiver(env, info, 1, &arg);
+	struct handle *h = receive_open(env, info, 1, &arg, NULL);
 	int32_t ms;
 	int r;
 
@@ -605,42 +610,56 @@ static napi_value strerror_of(napi_env env, napi_callback_info info)
 	return string(env, text, strlen(text));
 }
 
-#define METHOD(name, function, data)                                                               \
+/* handle() -> what is to be opened */
+static napi_value make_handle(napi_env env, napi_callback_info info)
+{
+	struct handle *h = calloc(1, sizeof(*h));
+	napi_value ret;
+
+	(void)info;
+	if (!h)
+		return failed(env);
+	h->magic = MAGIC;
+	h->refs = 1;
+	if (napi_create_external(env, h, finalize, NULL, &ret) == napi_ok)
+		return ret;
+	free(h);
+	return failed(env);
+}
+
+#define FUNCTION(name, function, data)                                                             \
 	{                                                                                          \
-		name, NULL, function, NULL, NULL, NULL, napi_default_method, (void *)(data)        \
+		name, NULL, function, NULL, NULL, NULL, napi_enumerable, (void *)(data)            \
 	}
 
 NAPI_MODULE_INIT()
 {
 	static char types[] = "sidbtz";
-	const napi_property_descriptor methods[] = {
-		METHOD("open", handle_open, NULL),
-		METHOD("close", handle_close, NULL),
-		METHOD("refresh", handle_refresh, NULL),
-		METHOD("get", handle_get, NULL),
-		METHOD("has", handle_has, NULL),
-		METHOD("getString", handle_typed, types),
-		METHOD("getInt", handle_typed, types + 1),
-		METHOD("getNumber", handle_typed, types + 2),
-		METHOD("getBoolean", handle_typed, types + 3),
-		METHOD("getDuration", handle_typed, types + 4),
-		METHOD("getSize", handle_typed, types + 5),
-		METHOD("each", handle_each, NULL),
-		METHOD("generation", handle_generation, NULL),
-		METHOD("version", handle_version, NULL),
-		METHOD("age", handle_age, NULL),
-		METHOD("stale", handle_stale, NULL),
-		METHOD("withdrawn", handle_withdrawn, NULL),
-		METHOD("slice", handle_slice, NULL),
+	const napi_property_descriptor functions[] = {
+		FUNCTION("strerror", strerror_of, NULL),
+		FUNCTION("handle", make_handle, NULL),
+		FUNCTION("open", handle_open, NULL),
+		FUNCTION("close", handle_close, NULL),
+		FUNCTION("refresh", handle_refresh, NULL),
+		FUNCTION("get", handle_get, NULL),
+		FUNCTION("has", handle_has, NULL),
+		FUNCTION("getString", handle_typed, types),
+		FUNCTION("getInt", handle_typed, types + 1),
+		FUNCTION("getNumber", handle_typed, types + 2),
+		FUNCTION("getBoolean", handle_typed, types + 3),
+		FUNCTION("getDuration", handle_typed, types + 4),
+		FUNCTION("getSize", handle_typed, types + 5),
+		FUNCTION("each", handle_each, NULL),
+		FUNCTION("generation", handle_generation, NULL),
+		FUNCTION("version", handle_version, NULL),
+		FUNCTION("age", handle_age, NULL),
+		FUNCTION("stale", handle_stale, NULL),
+		FUNCTION("withdrawn", handle_withdrawn, NULL),
+		FUNCTION("slice", handle_slice, NULL),
 	};
-	napi_value class, function;
 
-	if (napi_define_class(env, "Handle", NAPI_AUTO_LENGTH, construct, NULL,
-		    sizeof(methods) / sizeof(methods[0]), methods, &class) != napi_ok ||
-		napi_set_named_property(env, exports, "Handle", class) != napi_ok ||
-		napi_create_function(env, "strerror", NAPI_AUTO_LENGTH, strerror_of, NULL,
-			&function) != napi_ok ||
-		napi_set_named_property(env, exports, "strerror", function) != napi_ok)
-		return failed(env);
-	return exports;
+	return napi_define_properties(
+		       env, exports, sizeof(functions) / sizeof(functions[0]), functions) == napi_ok
+		       ? exports
+		       : failed(env);
 }

@@ -65,6 +65,8 @@ export class Config implements Iterable<[string, Value]> {
   /** Bytes of a string like "64KiB" or "8MiB", or an integer. */
   getSize(key: string): Integer | undefined;
   getSize<T>(key: string, fallback: T): Integer | T;
+  /** A key that is read often. */
+  key(key: string): Key;
   has(key: string): boolean;
   /** The keys that begin with the prefix, lists and maps among them, in the order of bytes. */
   keys(prefix?: string): string[];
@@ -101,4 +103,27 @@ export class Config implements Iterable<[string, Value]> {
   /** Frees the handle, ends waits and watches; a second time does nothing. */
   close(): void;
   // [Symbol.dispose]() is close(), where the runtime has it.
+}
+
+/**
+ * A key of one Config: looked up once a version, then an answer from memory. It moves with its
+ * Config, and throws code EBADF once that is closed. The getters are those of Config.
+ */
+export class Key {
+  private constructor();
+  readonly name: string;
+  get(): Value | undefined;
+  get<T>(fallback: T): Value | T;
+  getString(): string | undefined;
+  getString<T>(fallback: T): string | T;
+  getInt(): Integer | undefined;
+  getInt<T>(fallback: T): Integer | T;
+  getNumber(): number | undefined;
+  getNumber<T>(fallback: T): number | T;
+  getBoolean(): boolean | undefined;
+  getBoolean<T>(fallback: T): boolean | T;
+  getDuration(): Integer | undefined;
+  getDuration<T>(fallback: T): Integer | T;
+  getSize(): Integer | undefined;
+  getSize<T>(fallback: T): Integer | T;
 }

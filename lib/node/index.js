@@ -75,11 +75,96 @@ function build(flat, holders) {
   }
 }
 
+// The value of a key, lists and maps built; undefined when there is none.
+function read(handle, key) {
+  const value = addon.get(handle, key);
+  if (isContainer(value)) {
+    if (Array.isArray(value)) value.fill(null);
+    build(addon.each(handle, `${key}.`, true), new Map([[key, value]]));
+  }
+  return value;
+}
+
+const UNKNOWN = Symbol('not looked up yet');
+
+// A key of one config. What a getter found is kept until the config moves or is closed, but for
+// lists and maps, which a program may change.
+class Key {
+  #handle;
+  #state;
+  #name;
+  #values = new Array(7);
+  #moves = -1; // of the config, when values was empty
+
+  constructor(handle, state, name) {
+    this.#handle = handle;
+    this.#state = state;
+    this.#name = name;
+  }
+
+  get name() {
+    return this.#name;
+  }
+
+  #known(place) {
+    if (this.#moves !== this.#state.moves) {
+      this.#values.fill(UNKNOWN);
+      this.#moves = this.#state.moves;
+    }
+    return this.#values[place];
+  }
+
+  get(fallback) {
+    let value = this.#known(0);
+    if (value === UNKNOWN) {
+      value = read(this.#handle, this.#name);
+      if (!isContainer(value)) this.#values[0] = value;
+    }
+    return value === undefined ? fallback : value;
+  }
+
+  getString(fallback) {
+    let value = this.#known(1);
+    if (value === UNKNOWN) value = this.#values[1] = addon.getString(this.#handle, this.#name);
+    return value === undefined ? fallback : value;
+  }
+
+  getInt(fallback) {
+    let value = this.#known(2);
+    if (value === UNKNOWN) value = this.#values[2] = addon.getInt(this.#handle, this.#name);
+    return value === undefined ? fallback : value;
+  }
+
+  getNumber(fallback) {
+    let value = this.#known(3);
+    if (value === UNKNOWN) value = this.#values[3] = addon.getNumber(this.#handle, this.#name);
+    return value === undefined ? fallback : value;
+  }
+
+  getBoolean(fallback) {
+    let value = this.#known(4);
+    if (value === UNKNOWN) value = this.#values[4] = addon.getBoolean(this.#handle, this.#name);
+    return value === undefined ? fallback : value;
+  }
+
+  getDuration(fallback) {
+    let value = this.#known(5);
+    if (value === UNKNOWN) value = this.#values[5] = addon.getDuration(this.#handle, this.#name);
+    return value === undefined ? fallback : value;
+  }
+
+  getSize(fallback) {
+    let value = this.#known(6);
+    if (value === UNKNOWN) value = this.#values[6] = addon.getSize(this.#handle, this.#name);
+    return value === undefined ? fallback : value;
+  }
+}
+
 class Config {
-  #handle = new addon.Handle();
+  #handle = addon.handle();
   #path;
   #closed = false;
-  #moves = 0;
+  #state = { moves: 0 }; // the closing is one, too
   #withdrawn = false; // and a refresh has said so
   #slice; // promise of the worker that waits
   #wakers = new Set(); // of those who wait
@@ -88,7 +173,7 @@ class Config {
     if (typeof nameOrPath !== 'string') throw typeError('nameOrPath is not a string');
     if (options !== undefined && !isContainer(options)) throw typeError('options is not an object');
     this.#path = nameOrPath;
-    const rc = this.#handle.open(nameOrPath, Boolean(options && options.waitFirst));
+    const rc = addon.open(this.#handle, nameOrPath, Boolean(options && options.waitFirst));
     if (rc < 0) throw systemError(rc, nameOrPath.slice(0, 4096));
   }
 
@@ -97,55 +182,55 @@ class Config {
   }
 
   get(key, fallback) {
-    const value = this.#handle.get(key);
-    if (value === undefined) return fallback;
-    if (isContainer(value)) {
-      if (Array.isArray(value)) value.fill(null);
-      build(this.#handle.each(`${key}.`, true), new Map([[key, value]]));
-    }
-    return value;
+    const value = read(this.#handle, key);
+    return value === undefined ? fallback : value;
   }
 
   getString(key, fallback) {
-    const value = this.#handle.getString(key);
+    const value = addon.getString(this.#handle, key);
     return value === undefined ? fallback : value;
   }
 
   getInt(key, fallback) {
-    const value = this.#handle.getInt(key);
+    const value = addon.getInt(this.#handle, key);
     return value === undefined ? fallback : value;
   }
 
   getNumber(key, fallback) {
-    const value = this.#handle.getNumber(key);
+    const value = addon.getNumber(this.#handle, key);
     return value === undefined ? fallback : value;
   }
 
   getBoolean(key, fallback) {
-    const value = this.#handle.getBoolean(key);
+    const value = addon.getBoolean(this.#handle, key);
     return value === undefined ? fallback : value;
   }
 
   getDuration(key, fallback) {
-    const value = this.#handle.getDuration(key);
+    const value = addon.getDuration(this.#handle, key);
     return value === undefined ? fallback : value;
   }
 
   getSize(key, fallback) {
-    const value = this.#handle.getSize(key);
+    const value = addon.getSize(this.#handle, key);
     return value === undefined ? fallback : value;
   }
 
+  key(key) {
+    addon.has(this.#handle, key); // a string, and not closed?
+    return new Key(this.#handle, this.#state, key);
+  }
+
   has(key) {
-    return this.#handle.has(key);
+    return addon.has(this.#handle, key);
   }
 
   keys(prefix = '') {
-    return this.#handle.each(prefix, false);
+    return addon.each(this.#handle, prefix, false);
   }
 
   entries(prefix = '') { // reads at once: all of one version
-    const flat = this.#handle.each(prefix, true);
+    const flat = addon.each(this.#handle, prefix, true);
     build(flat, new Map());
     return (function* pairs() {
       for (let i = 0; i < flat.length; i += 2) yield [flat[i], flat[i + 1]];
@@ -158,14 +243,14 @@ class Config {
 
   toObject() {
     const root = {};
-    build(this.#handle.each('', true), new Map([[undefined, root]]));
+    build(addon.each(this.#handle, '', true), new Map([[undefined, root]]));
     return root;
   }
 
   #move() { // 1, 0 or -errno
-    const rc = this.#handle.refresh();
+    const rc = addon.refresh(this.#handle);
     this.#withdrawn = rc === WITHDRAWN;
-    if (rc > 0) this.#moves++;
+    if (rc > 0) this.#state.moves++;
     return rc;
   }
 
@@ -185,7 +270,7 @@ class Config {
         typeof signal.addEventListener === 'function')) {
       throw typeError('signal is not an AbortSignal');
     }
-    const first = this.#moves;
+    const first = this.#state.moves;
     let known = this.#withdrawn; // it waits for the config to come back
     const end = performance.now() + timeout;
     let wake;
@@ -196,7 +281,7 @@ class Config {
         if (signal && signal.aborted) throw abortError(signal);
         const rc = this.#move();
         if (rc < 0 && !(known && rc === WITHDRAWN)) throw systemError(rc, this.#path);
-        if (this.#moves !== first) return true;
+        if (this.#state.moves !== first) return true;
         known = rc === WITHDRAWN;
         const left = Math.ceil(end - performance.now());
         if (left <= 0) return false;
@@ -216,7 +301,7 @@ class Config {
   // Sleeps until something may have happened, at most ms. One worker serves all who wait.
   #wait(ms) {
     if (this.#slice) return this.#slice;
-    const slice = workers < WORKERS ? this.#handle.slice(ms) : undefined;
+    const slice = workers < WORKERS ? addon.slice(this.#handle, ms) : undefined;
     if (!isContainer(slice)) return sleep(Math.min(ms, POLL_MS)); // none is free, or none can wait
     workers++;
     this.#slice = slice.then((rc) => {
@@ -241,29 +326,30 @@ class Config {
   }
 
   get generation() {
-    return this.#handle.generation();
+    return addon.generation(this.#handle);
   }
 
   get version() {
-    return this.#handle.version();
+    return addon.version(this.#handle);
   }
 
   get age() {
-    const ms = this.#handle.age();
+    const ms = addon.age(this.#handle);
     return ms < 0 ? null : ms;
   }
 
   get stale() {
-    return this.#handle.stale();
+    return addon.stale(this.#handle);
   }
 
   get withdrawn() {
-    return this.#handle.withdrawn();
+    return addon.withdrawn(this.#handle);
   }
 
   close() {
-    this.#handle.close();
+    addon.close(this.#handle);
     this.#closed = true;
+    this.#state.moves++;
     for (const wake of this.#wakers) wake();
   }
 }
@@ -273,4 +359,4 @@ if (Symbol.dispose) {
     { value: Config.prototype.close, configurable: true, writable: true });
 }
 
-module.exports = { Config };
+module.exports = { Config, Key };

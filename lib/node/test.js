@@ -8,7 +8,7 @@ const os = require('os');
 const path = require('path');
 const { Worker } = require('worker_threads');
 
-const { Config } = require('.');
+const { Config, Key } = require('.');
 
 const GOLDEN = path.join(__dirname, '..', '..', 'tests', 'golden');
 const DEADLINE = 10000; // milliseconds: generous for a busy machine
@@ -229,12 +229,21 @@ test('typed getters', () => {
   const config = Config.open(golden('types'));
   const check = (method, good, bad) => {
     for (const [key, want] of Object.entries(good)) {
+      const handle = config.key(key);
+      for (let i = 0; i < 2; i++) { // the second time it is known
+        assert.ok(Object.is(handle[method](), want), `${method} ${key}`);
+        assert.ok(Object.is(handle[method]('x'), want), `${method} ${key}`);
+      }
       assert.ok(Object.is(config[method](key), want), `${method} ${key}`);
       assert.ok(Object.is(config[method](key, 'x'), want), `${method} ${key}`);
     }
     for (const key of [...bad, 'absent', '', 'int.one\0', 'null.plain', 'map']) {
       assert.strictEqual(config[method](key), undefined, `${method} ${key}`);
       assert.strictEqual(config[method](key, 'x'), 'x', `${method} ${key}`);
+      const handle = config.key(key);
+      for (const fallback of ['x', undefined, 'y']) {
+        assert.strictEqual(handle[method](fallback), fallback, `${method} ${key}`);
+      }
     }
   };
   check('getString', { 'int.hex': '0x1F', 'bool.no': 'false', 'string.empty': '' }, ['list']);
@@ -262,6 +271,7 @@ test('the table of values', () => {
         const got = want === '-' ? undefined : want;
         assert.ok(Object.is(config[method](key), got), `${method} ${row}`);
         assert.ok(Object.is(config[method](key, 'x'), want === '-' ? 'x' : got), `${method} ${row}`);
+        assert.ok(Object.is(config.key(key)[method](), got), `${method} ${row}`);
       };
       const of = (column, convert) => (column === '-' ? '-' : convert(column));
       const whole = (column) => exact(BigInt(column));
@@ -315,35 +325,31 @@ test('wrong arguments', async () => {
 });
 
 test('the addon itself, misused', async () => {
-  const { Handle, strerror } = require(process.env.PULLET_NODE_ADDON); // eslint-disable-line
-  assert.throws(() => Handle(), TypeError);
+  const { handle, strerror, ...addon } = require(process.env.PULLET_NODE_ADDON); // eslint-disable-line
   assert.throws(() => strerror({}), TypeError);
   assert.throws(() => strerror(), TypeError);
   assert.strictEqual(typeof strerror(-(2 ** 31)), 'string');
-  const all = Object.getOwnPropertyNames(Handle.prototype).filter((n) => n !== 'constructor');
-  assert.strictEqual(all.length, 18);
-  for (const name of all) {
-    for (const self of [{}, null, 5, Object.create(new Handle()), Handle.prototype, new Date()]) {
-      assert.throws(() => Handle.prototype[name].call(self, 'a', true), TypeError, name);
+  assert.strictEqual(Object.keys(addon).length, 18);
+  for (const [name, call] of Object.entries(addon)) {
+    for (const odd of [{}, null, 5, Object.create(handle()), addon, new Date(), undefined]) {
+      assert.throws(() => call(odd, 'a', true), TypeError, name);
     }
-    const h = new Handle();
-    if (!['open', 'close'].includes(name)) assert.throws(() => h[name]('a', true), code('EBADF'));
-    assert.strictEqual(h.open(golden('types'), false), 0);
-    assert.ok(h.open(golden('types'), false) < 0);
+    const h = handle();
+    if (!['open', 'close'].includes(name)) assert.throws(() => call(h, 'a', true), code('EBADF'));
+    assert.strictEqual(addon.open(h, golden('types'), false), 0);
+    assert.ok(addon.open(h, golden('types'), false) < 0);
     for (const args of [[], [{}], [5, 5], ['', {}], [Symbol('s')]]) {
-      try { await h[name](...args); } catch (error) { assert.ok(error.code); }
+      try { await call(h, ...args); } catch (error) { assert.ok(error.code); }
     }
-    h.close();
-    h.close();
-    assert.ok(h.open(golden('types'), false) < 0);
+    addon.close(h);
+    addon.close(h);
+    assert.ok(addon.open(h, golden('types'), false) < 0);
   }
-  class Derived extends Handle {}
-  assert.strictEqual(new Derived().open(golden('one'), false), 0);
-  const h = new Handle();
-  h.open(golden('types'), false);
-  const slice = h.slice(100);
-  assert.ok(h.slice(100) < 0); // it is in use
-  h.close();
+  const h = handle();
+  addon.open(h, golden('types'), false);
+  const slice = addon.slice(h, 100);
+  assert.ok(addon.slice(h, 100) < 0); // it is in use
+  addon.close(h);
   await slice;
 });
 
@@ -379,6 +385,39 @@ test('wait first', async () => {
   config.close();
   agent.close();
 });
+
+test('a key moves with its config', () => withAgent((agent, config, name) => {
+  const [only, absent, late] = [config.key('only'), config.key('absent'),
+    Config.open('late', { waitFirst: true }).key('only')];
+  const first = only.getString();
+  assert.ok(only instanceof Key && only.name === 'only' && typeof first === 'string');
+  assert.strictEqual(late.getString('x'), 'x');
+  const at = agent.image.indexOf('only\0') + 5;
+  agent.image[at] = 0x23; // #
+  agent.publish();
+  assert.strictEqual(only.getString(), first);
+  assert.strictEqual(absent.get(5), 5);
+  assert.ok(config.refresh());
+  for (let i = 0; i < 2; i++) {
+    assert.strictEqual(only.getString(), `#${first.slice(1)}`);
+    assert.strictEqual(only.get(), config.get('only'));
+    assert.strictEqual(absent.get(6), 6);
+  }
+  config.close();
+  for (const method of ['get', 'getString', 'getInt']) {
+    assert.throws(() => only[method](), code('EBADF'));
+  }
+  assert.throws(() => config.key('only'), code('EBADF'));
+  const types = Config.open(golden('types'));
+  const list = types.key('list');
+  list.get().empty.push(1); // a copy of its own each time
+  assert.deepStrictEqual(list.get(), types.get('list'));
+  for (const odd of [undefined, null, 5, {}]) {
+    assert.throws(() => types.key(odd), code('ERR_INVALID_ARG_TYPE'));
+  }
+  types.close();
+  assert.strictEqual(Config.open(name).key('only').getString(), `#${first.slice(1)}`);
+}));
 
 test('closed', async () => {
   const config = Config.open(golden('types'));
