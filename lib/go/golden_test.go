@@ -168,6 +168,13 @@ func goldenValues(t *testing.T, stem string) {
 				t.Errorf("%s: %q %d %g %v %d %d", line, c.String(key, ""), c.Int(key, n), gotReal,
 					c.Bool(key, other), c.Duration(key, wait), c.Size(key, n))
 			}
+			k := c.Key(key)
+			gotReal = k.Float(real)
+			if k.String(strconv.FormatInt(n, 10)) != str || k.Int(n) != c.Int(key, n) ||
+				math.Float64bits(gotReal) != math.Float64bits(c.Float(key, real)) ||
+				k.Bool(other) != c.Bool(key, other) || k.Duration(wait) != wantWait || k.Size(n) != c.Size(key, n) {
+				t.Errorf("%s, by its Key: %q %d %g %v %d %d", line, k.String(""), k.Int(n), gotReal, k.Bool(other), k.Duration(wait), k.Size(n))
+			}
 		}
 	}
 	if rows != c.Count()+1 { // one is absent

@@ -6,6 +6,7 @@ import (
 	"os"
 	"runtime"
 	"strings"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -23,6 +24,7 @@ const (
 // whoever uses data keeps the image alive until it is done.
 type image struct {
 	data       []byte
+	serial     uint64 // of all images of this process; 0 = nothing is open
 	dev, ino   uint64
 	generation uint64
 	version    string
@@ -33,13 +35,7 @@ type image struct {
 	records    uint64
 }
 
-// A record borrows the image's memory.
-type record struct {
-	kind  Type
-	value uint64
-	key   []byte
-	text  []byte
-}
+var images atomic.Uint64 // so far
 
 // loadImage maps and checks the image at path; nil when it is the file that old has mapped: while a
 // file is mapped its inode number is not used again.
@@ -75,6 +71,7 @@ func loadImage(path string, old *image) (*image, error) {
 		img.unmap()
 		return nil, &Error{Path: path, Detail: detail, Err: err}
 	}
+	img.serial = images.Add(1)
 	runtime.SetFinalizer(img, (*image).unmap)
 	return img, nil
 }
@@ -143,30 +140,40 @@ func (m *image) check() (detail string, err error) {
 	return "", nil
 }
 
-// at gives the record at a place of the sorted list; false when it is not good.
-func (m *image) at(place int) (r record, ok bool) {
-	return m.record(binary.LittleEndian.Uint32(m.order[4*place:]))
+// at gives the offset and key of the record at a place of the sorted list; false when it is not good.
+func (m *image) at(place int) (o uint64, key []byte, ok bool) {
+	o = uint64(binary.LittleEndian.Uint32(m.order[4*place:]))
+	end, ok := m.good(o)
+	if !ok {
+		return 0, nil, false
+	}
+	return o, m.data[o+recordSize : end], true
 }
 
-// record gives the record at an offset; false when it is not good.
-func (m *image) record(offset uint32) (r record, ok bool) {
-	d, size, o := m.data, uint64(len(m.data)), uint64(offset)
+// good tells whether there is a record at an offset, and where its key ends.
+func (m *image) good(o uint64) (keyEnd uint64, ok bool) {
+	d, size := m.data, uint64(len(m.data))
 	if o < m.records || o%8 != 0 || o+recordSize > size {
-		return r, false
+		return 0, false
 	}
 	h := d[o : o+recordSize]
-	key := o + recordSize
-	keyEnd := key + uint64(binary.LittleEndian.Uint32(h[12:])&0xffffff)
-	textEnd := keyEnd + 1 + uint64(binary.LittleEndian.Uint32(h[8:]))
-	if textEnd >= size || d[keyEnd] != 0 || d[textEnd] != 0 || h[15] > maxTypeCode {
-		return r, false
+	lengths := binary.LittleEndian.Uint64(h[8:])
+	keyEnd = o + recordSize + lengths>>32&0xffffff
+	textEnd := keyEnd + 1 + lengths&0xffffffff
+	if textEnd >= size || d[keyEnd]|d[textEnd] != 0 || h[15] > maxTypeCode {
+		return 0, false
 	}
-	return record{
-		kind:  Type(h[15]),
-		value: binary.LittleEndian.Uint64(h),
-		key:   d[key:keyEnd],
-		text:  d[keyEnd+1 : textEnd],
-	}, true
+	return keyEnd, true
+}
+
+// What is at the offset of a good record.
+func (m *image) kind(o uint64) Type    { return Type(m.data[o+15]) }
+func (m *image) value(o uint64) uint64 { return binary.LittleEndian.Uint64(m.data[o:]) }
+
+func (m *image) text(o uint64) []byte {
+	lengths := binary.LittleEndian.Uint64(m.data[o+8:])
+	text := o + recordSize + lengths>>32&0xffffff + 1
+	return m.data[text : text+lengths&0xffffffff]
 }
 
 // lowerBound is the first place whose key is not before key, or one before it when a record on the
@@ -175,7 +182,7 @@ func (m *image) lowerBound(key string) int {
 	low, high := 0, m.count
 	for low < high {
 		mid := int(uint(low+high) / 2)
-		if r, ok := m.at(mid); ok && string(r.key) < key {
+		if _, k, ok := m.at(mid); ok && string(k) < key {
 			low = mid + 1
 		} else {
 			high = mid
@@ -184,8 +191,9 @@ func (m *image) lowerBound(key string) int {
 	return low
 }
 
-// get looks a key up by its hash; a long one, which xxh3 does not take, by bisection.
-func (m *image) get(key string) (r record, ok bool) {
+// find gives the offset of a key's record, by its hash; that of a long one, which xxh3 does not take,
+// by bisection. 0 when there is none: a header is there.
+func (m *image) find(key string) uint64 {
 	if len(key) > hashedKey {
 		return m.bisect(key)
 	}
@@ -199,36 +207,40 @@ func (m *image) get(key string) (r record, ok bool) {
 		if uint32(slot) != uint32(hash>>32) {
 			continue
 		}
-		if r, ok = m.record(uint32(slot >> 32)); ok && string(r.key) == key {
-			return r, true
+		o := slot >> 32
+		if end, ok := m.good(o); ok && string(m.data[o+recordSize:end]) == key {
+			return o
 		}
 	}
-	return record{}, false
+	return 0
 }
 
 // bisect looks a key up in the sorted list; where a bad record stands there is no direction, and it
 // looks at each place from there on.
-func (m *image) bisect(key string) (record, bool) {
+func (m *image) bisect(key string) uint64 {
 	for i := m.lowerBound(key); i < m.count; i++ {
-		if r, ok := m.at(i); ok && string(r.key) >= key {
-			return r, string(r.key) == key
+		if o, k, ok := m.at(i); ok && string(k) >= key {
+			if string(k) == key {
+				return o
+			}
+			break
 		}
 	}
-	return record{}, false
+	return 0
 }
 
-// copy takes a record out of the image.
-func (r record) copy() Value {
-	v := Value{Type: r.kind, Text: string(r.text)}
-	switch r.kind {
+// copy takes the value of a good record out of the image.
+func (m *image) copy(o uint64) Value {
+	v := Value{Type: m.kind(o), Text: string(m.text(o))}
+	switch v.Type {
 	case Bool:
-		v.Bool = r.value != 0
+		v.Bool = m.value(o) != 0
 	case Int:
-		v.Int = int64(r.value)
+		v.Int = int64(m.value(o))
 	case Float:
-		v.Float = math.Float64frombits(r.value)
+		v.Float = math.Float64frombits(m.value(o))
 	case List, Map:
-		v.Count = r.value
+		v.Count = m.value(o)
 	}
 	return v
 }

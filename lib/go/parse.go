@@ -4,6 +4,7 @@ import (
 	"math"
 	"strconv"
 	"strings"
+	"time"
 )
 
 type unit struct {
@@ -41,4 +42,68 @@ func parseFloat(text string) (f float64, ok bool) {
 	}
 	f, err := strconv.ParseFloat(text, 64)
 	return f, err == nil
+}
+
+// What the getters make of a value: of its type, its 64 bits, its text as it was written. A text is
+// bytes of an image, or a copy of them.
+
+func toInt[T string | []byte](kind Type, value uint64, text T, fallback int64) int64 {
+	switch kind {
+	case Int:
+		return int64(value)
+	case String:
+		if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
+			return n
+		}
+	}
+	return fallback
+}
+
+func toFloat[T string | []byte](kind Type, value uint64, text T, fallback float64) float64 {
+	switch kind {
+	case Int:
+		return float64(int64(value))
+	case Float:
+		return math.Float64frombits(value)
+	case String:
+		if f, ok := parseFloat(string(text)); ok {
+			return f
+		}
+	}
+	return fallback
+}
+
+func toBool[T string | []byte](kind Type, value uint64, text T, fallback bool) bool {
+	switch {
+	case kind == Bool:
+		return value != 0
+	case kind == String && string(text) == "true":
+		return true
+	case kind == String && string(text) == "false":
+		return false
+	}
+	return fallback
+}
+
+func toDuration[T string | []byte](kind Type, text T, fallback time.Duration) time.Duration {
+	if kind != String {
+		return fallback
+	}
+	ms, ok := parseUnits(string(text), durations[:])
+	if limit := math.MaxInt64 / int64(time.Millisecond); !ok || ms > limit || ms < -limit {
+		return fallback
+	}
+	return time.Duration(ms) * time.Millisecond
+}
+
+func toSize[T string | []byte](kind Type, value uint64, text T, fallback int64) int64 {
+	switch kind {
+	case Int:
+		return int64(value)
+	case String:
+		if n, ok := parseUnits(string(text), sizes[:]); ok {
+			return n
+		}
+	}
+	return fallback
 }

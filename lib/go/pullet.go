@@ -18,7 +18,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -320,17 +319,20 @@ func (c *Config) Close() error {
 // written "\." and a backslash "\\".
 func (c *Config) Get(key string) (Value, bool) {
 	img := c.current.Load()
-	r, ok := img.get(key)
-	v := r.copy()
+	o := img.find(key)
+	var v Value
+	if o != 0 {
+		v = img.copy(o)
+	}
 	runtime.KeepAlive(img)
-	return v, ok
+	return v, o != 0
 }
 
 // String returns any scalar but null as it was written, or the fallback.
 func (c *Config) String(key, fallback string) string {
 	img := c.current.Load()
-	if r, ok := img.get(key); ok && r.kind >= Bool && r.kind <= String {
-		fallback = string(r.text)
+	if o := img.find(key); o != 0 && img.kind(o) >= Bool && img.kind(o) <= String {
+		fallback = string(img.text(o))
 	}
 	runtime.KeepAlive(img)
 	return fallback
@@ -339,15 +341,8 @@ func (c *Config) String(key, fallback string) string {
 // Int returns an integer, or a string that is one, or the fallback.
 func (c *Config) Int(key string, fallback int64) int64 {
 	img := c.current.Load()
-	if r, ok := img.get(key); ok {
-		switch r.kind {
-		case Int:
-			fallback = int64(r.value)
-		case String:
-			if n, err := strconv.ParseInt(string(r.text), 10, 64); err == nil {
-				fallback = n
-			}
-		}
+	if o := img.find(key); o != 0 {
+		fallback = toInt(img.kind(o), img.value(o), img.text(o), fallback)
 	}
 	runtime.KeepAlive(img)
 	return fallback
@@ -356,17 +351,8 @@ func (c *Config) Int(key string, fallback int64) int64 {
 // Float returns a number, or a string that is one, or the fallback.
 func (c *Config) Float(key string, fallback float64) float64 {
 	img := c.current.Load()
-	if r, ok := img.get(key); ok {
-		switch r.kind {
-		case Int:
-			fallback = float64(int64(r.value))
-		case Float:
-			fallback = math.Float64frombits(r.value)
-		case String:
-			if f, ok := parseFloat(string(r.text)); ok {
-				fallback = f
-			}
-		}
+	if o := img.find(key); o != 0 {
+		fallback = toFloat(img.kind(o), img.value(o), img.text(o), fallback)
 	}
 	runtime.KeepAlive(img)
 	return fallback
@@ -375,15 +361,8 @@ func (c *Config) Float(key string, fallback float64) float64 {
 // Bool returns true or false, or a string that is one of these words, or the fallback.
 func (c *Config) Bool(key string, fallback bool) bool {
 	img := c.current.Load()
-	if r, ok := img.get(key); ok {
-		switch {
-		case r.kind == Bool:
-			fallback = r.value != 0
-		case r.kind == String && string(r.text) == "true":
-			fallback = true
-		case r.kind == String && string(r.text) == "false":
-			fallback = false
-		}
+	if o := img.find(key); o != 0 {
+		fallback = toBool(img.kind(o), img.value(o), img.text(o), fallback)
 	}
 	runtime.KeepAlive(img)
 	return fallback
@@ -394,11 +373,8 @@ func (c *Config) Bool(key string, fallback bool) bool {
 // unit.)
 func (c *Config) Duration(key string, fallback time.Duration) time.Duration {
 	img := c.current.Load()
-	if r, ok := img.get(key); ok && r.kind == String {
-		ms, ok := parseUnits(string(r.text), durations[:])
-		if limit := math.MaxInt64 / int64(time.Millisecond); ok && ms <= limit && ms >= -limit {
-			fallback = time.Duration(ms) * time.Millisecond
-		}
+	if o := img.find(key); o != 0 {
+		fallback = toDuration(img.kind(o), img.text(o), fallback)
 	}
 	runtime.KeepAlive(img)
 	return fallback
@@ -407,15 +383,8 @@ func (c *Config) Duration(key string, fallback time.Duration) time.Duration {
 // Size returns a string like "64KiB" or "8MiB", or an integer, in bytes, or the fallback.
 func (c *Config) Size(key string, fallback int64) int64 {
 	img := c.current.Load()
-	if r, ok := img.get(key); ok {
-		switch r.kind {
-		case Int:
-			fallback = int64(r.value)
-		case String:
-			if n, ok := parseUnits(string(r.text), sizes[:]); ok {
-				fallback = n
-			}
-		}
+	if o := img.find(key); o != 0 {
+		fallback = toSize(img.kind(o), img.value(o), img.text(o), fallback)
 	}
 	runtime.KeepAlive(img)
 	return fallback
@@ -428,18 +397,18 @@ func (c *Config) Each(prefix string, fn func(key string, v Value) bool) bool {
 	img := c.current.Load()
 	defer runtime.KeepAlive(img)
 	for i := img.lowerBound(prefix); i < img.count; i++ {
-		r, ok := img.at(i)
+		o, bytes, ok := img.at(i)
 		if !ok {
 			continue
 		}
-		key := string(r.key)
+		key := string(bytes)
 		if key < prefix {
 			continue
 		}
 		if !strings.HasPrefix(key, prefix) {
 			break
 		}
-		if !fn(key, r.copy()) {
+		if !fn(key, img.copy(o)) {
 			return false
 		}
 	}

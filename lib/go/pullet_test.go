@@ -117,6 +117,45 @@ func TestTyped(t *testing.T) {
 	}
 }
 
+func TestKey(t *testing.T) {
+	a := newAgent(t)
+	a.start()
+	c := a.open(WaitFirst)
+	k, absent := c.Key("k"), c.Key("absent")
+	check := func(want string, n int64) {
+		t.Helper()
+		for i := 0; i < 2; i++ { // the second time it is known
+			v, ok := k.Get()
+			if k.String("x") != want || k.Int(5) != n || ok != (want != "x") || ok && v.Text != want {
+				t.Errorf("%q %d %v %v, want %q", k.String("x"), k.Int(5), v, ok, want)
+			}
+			if _, ok := absent.Get(); ok || absent.String("y") != "y" || absent.Bool(true) != true {
+				t.Error("there is one")
+			}
+		}
+	}
+	check("x", 5)
+	a.publish(1, "one", text("k", "1"))
+	check("x", 5)
+	moved(t, c, true)
+	check("1", 1)
+	a.publish(2, "two", text("k", "two"), text("other", "2"))
+	check("1", 1)
+	moved(t, c, true)
+	check("two", 5)
+	a.publish(3, "three", text("other", "3"))
+	moved(t, c, true)
+	check("x", 5)
+	a.publish(4, "four", text("k", "4"))
+	moved(t, c, true)
+	check("4", 4)
+	c.Close()
+	check("x", 5)
+	if k.Name() != "k" {
+		t.Error(k.Name())
+	}
+}
+
 func TestEach(t *testing.T) {
 	a := newAgent(t)
 	a.publish(1, "v", text("a", ""), text("s.0", ""), text("s.1", ""), text("s.2", ""), text("t", ""))
@@ -390,6 +429,8 @@ func TestGoroutines(t *testing.T) {
 	a.start()
 	a.publish(1, "1", text("a", "1"), text("b", "1"))
 	c := a.open()
+	idle, shared := c.Key("a"), c.Key("a") // one keeps no image mapped
+	idle.String("")
 	var readers sync.WaitGroup
 	for i := 0; i < 4; i++ {
 		readers.Add(1)
@@ -398,6 +439,11 @@ func TestGoroutines(t *testing.T) {
 			for c.Generation() < last {
 				if _, err := c.Refresh(); err != nil {
 					t.Error(err)
+					return
+				}
+				before := c.Generation()
+				if n := shared.Int(0); n < int64(before) || n > int64(c.Generation()) {
+					t.Error(before, n, c.Generation())
 					return
 				}
 				var pair []string
@@ -465,6 +511,13 @@ func BenchmarkString(b *testing.B) {
 	c := benchmark(b)
 	for i := 0; i < b.N; i++ {
 		c.String("server.333.port", "")
+	}
+}
+
+func BenchmarkKey(b *testing.B) {
+	k := benchmark(b).Key("server.333.port")
+	for i := 0; i < b.N; i++ {
+		k.String("")
 	}
 }
 

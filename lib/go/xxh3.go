@@ -45,7 +45,9 @@ func xxh3(s string) uint64 {
 	length := uint64(n)
 	switch {
 	case n > 16:
-		h := length*prime1 + mix16(s, 0, 0) + mix16(s, n-16, 2)
+		h := length*prime1 + // mix16(s, 0, 0) + mix16(s, n-16, 2), without the calls
+			fold(le64(s, 0)^secret[0], le64(s, 8)^secret[1]) +
+			fold(le64(s, n-16)^secret[2], le64(s, n-8)^secret[3])
 		for i := 1; n > 32*i; i++ {
 			h += mix16(s, 16*i, 4*i) + mix16(s, n-16*i-16, 4*i+2)
 		}
