@@ -266,6 +266,25 @@ public final class Config implements AutoCloseable {
         }
     }
 
+    private Value look(String key) {
+        Image i = image;
+        return i.value(i.find(key));
+    }
+
+    Image image() {
+        return image;
+    }
+
+    /**
+     * Names a key that is read often; it need not be there.
+     *
+     * @param key the key
+     * @return it
+     */
+    public Key key(String key) {
+        return new Key(this, key);
+    }
+
     /**
      * Looks a key up.
      *
@@ -273,7 +292,14 @@ public final class Config implements AutoCloseable {
      * @return its value
      */
     public Optional<Value> get(String key) {
-        return Optional.ofNullable(image.get(key));
+        return Optional.ofNullable(look(key));
+    }
+
+    private static boolean isScalar(Value.Type type) {
+        return switch (type) {
+            case BOOL, INT, DOUBLE, STRING -> true;
+            default -> false;
+        };
     }
 
     /**
@@ -284,14 +310,9 @@ public final class Config implements AutoCloseable {
      * @return it
      */
     public String getString(String key, String fallback) {
-        Value v = image.get(key);
-        if (v == null) {
-            return fallback;
-        }
-        return switch (v.type()) {
-            case BOOL, INT, DOUBLE, STRING -> v.text();
-            default -> fallback;
-        };
+        Image i = image;
+        int record = i.find(key);
+        return record >= 0 && isScalar(i.type(record)) ? i.text(record) : fallback;
     }
 
     /**
@@ -302,8 +323,7 @@ public final class Config implements AutoCloseable {
      * @return it
      */
     public int getInt(String key, int fallback) {
-        long n = getLong(key, fallback);
-        return n == (int) n ? (int) n : fallback;
+        return toInt(look(key), fallback);
     }
 
     /**
@@ -314,11 +334,65 @@ public final class Config implements AutoCloseable {
      * @return it
      */
     public long getLong(String key, long fallback) {
-        Value v = image.get(key);
+        return toLong(look(key), fallback);
+    }
+
+    // What the getters make of a value, which is null where there is no such key.
+
+    static String toText(Value v, String fallback) {
+        return v != null && isScalar(v.type()) ? v.text() : fallback;
+    }
+
+    static int toInt(Value v, int fallback) {
+        long n = toLong(v, fallback);
+        return n == (int) n ? (int) n : fallback;
+    }
+
+    static long toLong(Value v, long fallback) {
         if (v != null && v.type() == Value.Type.INT) {
             return v.raw();
         }
         return v == null || v.type() != Value.Type.STRING ? fallback : parse(v.text(), fallback);
+    }
+
+    static double toDouble(Value v, double fallback) {
+        if (v == null) {
+            return fallback;
+        }
+        switch (v.type()) {
+            case INT:
+            case DOUBLE:
+                return v.asDouble();
+            case STRING:
+                double n = NUMBER.matcher(v.text()).matches()
+                        ? Double.parseDouble(v.text()) : Double.NaN;
+                return Double.isFinite(n) ? n : fallback;
+            default:
+                return fallback;
+        }
+    }
+
+    static boolean toBoolean(Value v, boolean fallback) {
+        if (v != null && v.type() == Value.Type.BOOL) {
+            return v.asBoolean();
+        }
+        if (v == null || v.type() != Value.Type.STRING) {
+            return fallback;
+        }
+        return v.text().equals("true") || !v.text().equals("false") && fallback;
+    }
+
+    static Duration toDuration(Value v, Duration fallback) {
+        Long n = v == null ? null : units(v, DURATION_UNITS, DURATION_FACTORS);
+        return n == null ? fallback : Duration.ofMillis(n);
+    }
+
+    static long toSize(Value v, long fallback) {
+        if (v != null && v.type() == Value.Type.INT) {
+            return v.raw();
+        }
+        Long n = v == null ? null : units(v, SIZE_UNITS, SIZE_FACTORS);
+        return n == null ? fallback : n;
     }
 
     private static long parse(String text, long fallback) {
@@ -340,21 +414,7 @@ public final class Config implements AutoCloseable {
      * @return it
      */
     public double getDouble(String key, double fallback) {
-        Value v = image.get(key);
-        if (v == null) {
-            return fallback;
-        }
-        switch (v.type()) {
-            case INT:
-            case DOUBLE:
-                return v.asDouble();
-            case STRING:
-                double n = NUMBER.matcher(v.text()).matches()
-                        ? Double.parseDouble(v.text()) : Double.NaN;
-                return Double.isFinite(n) ? n : fallback;
-            default:
-                return fallback;
-        }
+        return toDouble(look(key), fallback);
     }
 
     /**
@@ -365,14 +425,7 @@ public final class Config implements AutoCloseable {
      * @return it
      */
     public boolean getBoolean(String key, boolean fallback) {
-        Value v = image.get(key);
-        if (v != null && v.type() == Value.Type.BOOL) {
-            return v.asBoolean();
-        }
-        if (v == null || v.type() != Value.Type.STRING) {
-            return fallback;
-        }
-        return v.text().equals("true") || !v.text().equals("false") && fallback;
+        return toBoolean(look(key), fallback);
     }
 
     /**
@@ -383,9 +436,7 @@ public final class Config implements AutoCloseable {
      * @return it
      */
     public Duration getDuration(String key, Duration fallback) {
-        Value v = image.get(key);
-        Long n = v == null ? null : units(v, DURATION_UNITS, DURATION_FACTORS);
-        return n == null ? fallback : Duration.ofMillis(n);
+        return toDuration(look(key), fallback);
     }
 
     /**
@@ -396,12 +447,7 @@ public final class Config implements AutoCloseable {
      * @return it
      */
     public long getSize(String key, long fallback) {
-        Value v = image.get(key);
-        if (v != null && v.type() == Value.Type.INT) {
-            return v.raw();
-        }
-        Long n = v == null ? null : units(v, SIZE_UNITS, SIZE_FACTORS);
-        return n == null ? fallback : n;
+        return toSize(look(key), fallback);
     }
 
     /** An integer and a unit; null when it is not, or exceeds 64 bits. */

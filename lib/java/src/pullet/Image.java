@@ -23,6 +23,8 @@ final class Image {
     private static final int HEADER = 64;
     private static final int RECORD = 16;
     private static final int MAX_VERSION = 255;
+    private static final int SHORT = 64; // bytes
+    private static final long NOT_ASCII = 0x8080808080808080L;
     private static final Value.Type[] TYPES = Value.Type.values();
 
     /** Stands for an image where none is open. */
@@ -34,6 +36,8 @@ final class Image {
     private final int order;
     private final int records;
     private final Object stamp;
+    /** Tells this one from any other; whoever has it does not keep the mapping. */
+    final Object identity = new Object();
     final long generation;
     final long digest; // tells images apart that have the same generation
     final String version;
@@ -136,10 +140,26 @@ final class Image {
         return Objects.equals(stamp, otherStamp);
     }
 
+    /** What is short is copied by eights, and decoded only if it is more than ASCII. */
     private String text(int at, int length) {
         byte[] bytes = new byte[length];
-        data.get(at, bytes);
-        return new String(bytes, StandardCharsets.UTF_8);
+        if (length > SHORT) {
+            data.get(at, bytes);
+            return new String(bytes, StandardCharsets.UTF_8);
+        }
+        long bits = 0;
+        int i = 0;
+        for (; i + 8 <= length; i += 8) {
+            long eight = data.getLong(at + i);
+            Xxh3.put(bytes, i, eight);
+            bits |= eight;
+        }
+        for (; i < length; i++) {
+            bytes[i] = data.get(at + i);
+            bits |= bytes[i];
+        }
+        return new String(bytes, (bits & NOT_ASCII) == 0
+                ? StandardCharsets.ISO_8859_1 : StandardCharsets.UTF_8);
     }
 
     /** The offset of the record at a place, or -1 when it or its key is not good. */
@@ -173,16 +193,43 @@ final class Image {
         return length - key.length;
     }
 
-    /** The value of a record, or null when it is not good. */
-    private Value value(int record) {
-        int text = record + RECORD + keyLength(record) + 1;
-        long length = u32(data, record + 8);
-        int type = data.get(record + 15);
-        if (text + length >= data.limit() || data.get((int) (text + length)) != 0 || type < 0
-                || type >= TYPES.length) {
-            return null;
+    /** Whether there is a good record at an offset, with a key of this length. */
+    private boolean isGood(long at, int length) {
+        if (at < records || at % 8 != 0 || at + RECORD > data.limit()) {
+            return false;
         }
-        return new Value(TYPES[type], text(text, (int) length), data.getLong(record));
+        long lengths = data.getLong((int) at + 8);
+        long keyEnd = at + RECORD + length;
+        long textEnd = keyEnd + 1 + (lengths & 0xffffffffL);
+        int type = (int) (lengths >> 56);
+        return (int) (lengths >> 32 & 0xffffff) == length && textEnd < data.limit()
+                && (data.get((int) keyEnd) | data.get((int) textEnd)) == 0
+                && type >= 0 && type < TYPES.length;
+    }
+
+    private boolean isGood(int record) {
+        return isGood(record, keyLength(record));
+    }
+
+    /** The type of the value of a good record. */
+    Value.Type type(int record) {
+        return TYPES[data.get(record + 15)];
+    }
+
+    /** The 64 bits of the value of a good record. */
+    long raw(int record) {
+        return data.getLong(record);
+    }
+
+    /** The text of a good record. */
+    String text(int record) {
+        long lengths = data.getLong(record + 8);
+        return text(record + RECORD + (int) (lengths >> 32 & 0xffffff) + 1, (int) lengths);
+    }
+
+    /** The value of a good record, or of -1: null. */
+    Value value(int record) {
+        return record < 0 ? null : new Value(type(record), text(record), raw(record));
     }
 
     /** The first place whose key is not before `key`; where a bad record stands, none after it. */
@@ -204,8 +251,8 @@ final class Image {
         return low;
     }
 
-    /** The value of a key, or null: by its hash; a long one, which Xxh3 does not take, by bisection. */
-    Value get(String key) {
+    /** A key's good record, or -1: by its hash; a long key, which Xxh3 does not take, by bisection. */
+    int find(String key) {
         byte[] wanted = key.getBytes(StandardCharsets.UTF_8);
         if (wanted.length > Xxh3.MAX) {
             return bisect(wanted);
@@ -215,23 +262,20 @@ final class Image {
         for (int n = 0; n <= slotMask; n++, slot++) {
             long entry = data.getLong(slots + 8 * (slot & slotMask));
             if (entry >>> 32 == 0) {
-                return null;
+                return -1;
             }
             if ((int) entry == (int) (hash >>> 32)) {
-                int record = checked(entry >>> 32);
-                Value value = record >= 0 && isKey(record, wanted) ? value(record) : null;
-                if (value != null) {
-                    return value;
+                long at = entry >>> 32;
+                if (isGood(at, wanted.length) && isKey((int) at, wanted)) {
+                    return (int) at;
                 }
             }
         }
-        return null;
+        return -1;
     }
 
+    /** Of a record with a key of that length. */
     private boolean isKey(int record, byte[] key) {
-        if (keyLength(record) != key.length) {
-            return false;
-        }
         int at = record + RECORD;
         int i = 0;
         for (; i + 8 <= key.length; i += 8) {
@@ -247,15 +291,15 @@ final class Image {
         return true;
     }
 
-    private Value bisect(byte[] wanted) {
+    private int bisect(byte[] wanted) {
         for (int i = lowerBound(wanted); i < count; i++) {
             int record = record(i);
             int order = record < 0 ? -1 : compareKey(record, wanted);
             if (order >= 0) {
-                return order == 0 ? value(record) : null;
+                return order == 0 && isGood(record) ? record : -1;
             }
         }
-        return null;
+        return -1;
     }
 
     /** Calls for each good record whose key begins with a prefix, in order. */
@@ -269,9 +313,8 @@ final class Image {
             if (!begins(record, first)) {
                 return;
             }
-            Value value = value(record);
-            if (value != null) {
-                action.accept(text(record + RECORD, keyLength(record)), value);
+            if (isGood(record)) {
+                action.accept(text(record + RECORD, keyLength(record)), value(record));
             }
         }
     }

@@ -32,6 +32,10 @@ final class Xxh3 {
         return (long) LONGS.get(b, at);
     }
 
+    static void put(byte[] b, int at, long n) {
+        LONGS.set(b, at, n);
+    }
+
     private static long u32(byte[] b, int at) {
         return (int) INTS.get(b, at) & 0xffffffffL;
     }

@@ -203,6 +203,13 @@ final class ConfigTest {
                 answers(row, col[6], List.of(Duration.ZERO, Duration.ofDays(1)),
                         ms -> Duration.ofMillis(Long.parseLong(ms)), f -> c.getDuration(key, f));
                 answers(row, col[7], List.of(5L, 6L), Long::valueOf, f -> c.getSize(key, f));
+                Key named = c.key(key);
+                same(c.getString(key, "x") + c.getLong(key, 5) + c.getInt(key, 5) + c.getDouble(key, 5)
+                        + c.getBoolean(key, true) + c.getBoolean(key, false)
+                        + c.getDuration(key, Duration.ZERO) + c.getSize(key, 5) + c.get(key),
+                        named.getString("x") + named.getLong(5) + named.getInt(5) + named.getDouble(5)
+                        + named.getBoolean(true) + named.getBoolean(false)
+                        + named.getDuration(Duration.ZERO) + named.getSize(5) + named.get(), row);
             }
             same(c.count() + 1, rows, "rows"); // one is absent
         }
@@ -278,10 +285,10 @@ final class ConfigTest {
             b.putLong(8, Xxh64.of(b, 16));
             try {
                 Image image = new Image(a.path, b, null);
-                image.each("", (key, value) -> image.get(key));
+                image.each("", (key, value) -> image.value(image.find(key)));
                 image.each("b", (key, value) -> { });
-                image.get("b");
-                image.get("b".repeat(Xxh3.MAX + 1));
+                image.value(image.find("b"));
+                image.value(image.find("b".repeat(Xxh3.MAX + 1)));
                 good++;
             } catch (DamagedException e) {
                 sink = e;
@@ -350,6 +357,47 @@ final class ConfigTest {
         c.close();
         same("", c.version(), "closed");
         fails(IllegalStateException.class, c::refresh, "closed");
+    }
+
+    private static void key(Agent a) throws IOException {
+        a.start();
+        Config c = Config.openWaiting(a.path);
+        Key k = c.key("k");
+        same("x k", k.getString("x") + " " + k.name(), "nothing");
+        for (int i = 1; i < 4; i++) {
+            String before = k.getString("x");
+            a.publish(i, "v", i == 2 ? Map.of() : Map.of("k", Agent.text(String.valueOf(i))));
+            same(before, k.getString("x"), "not before a refresh");
+            same(true, c.refresh(), "moved");
+            for (int n = 0; n < 2; n++) { // the second time it is known
+                same(i == 2 ? "x" : String.valueOf(i), k.getString("x"), "text " + i);
+                same(i == 2 ? 5L : i, k.getLong(5), "number " + i);
+                same(i != 2, k.get().isPresent(), "present " + i);
+            }
+        }
+        c.close();
+        same("x", k.getString("x"), "closed");
+        try {
+            c.key(null);
+            same("an exception", "none", "a key that is null");
+        } catch (NullPointerException e) {
+            same(true, true, "refused");
+        }
+    }
+
+    /** What is not ASCII, at each place of a text: it is looked at by eights. */
+    private static void texts(Agent a) throws IOException {
+        Map<String, Value> m = new HashMap<>();
+        for (int length = 0; length < 80; length++) {
+            for (int at = 0; at < length; at++) {
+                m.put(length + "." + at, Agent.text("a".repeat(at) + "\u00e4\u4e2d" + "b".repeat(length - at - 1)));
+            }
+            m.put("ascii." + length, Agent.text("c".repeat(length)));
+        }
+        a.publish(1, "v", m);
+        try (Config c = Config.open(a.path)) {
+            m.forEach((key, value) -> same(value.text(), c.getString(key, "none"), key));
+        }
     }
 
     private static void refresh(Agent a, boolean page) throws IOException {
@@ -475,6 +523,7 @@ final class ConfigTest {
         a.start();
         a.publish(1, "1", Map.of("a", Agent.text("1"), "b", Agent.text("1")));
         try (Config c = Config.open(a.path)) {
+            Key shared = c.key("a");
             List<CompletableFuture<Void>> readers = new ArrayList<>();
             for (int i = 0; i < 3; i++) {
                 readers.add(CompletableFuture.runAsync(() -> {
@@ -484,6 +533,9 @@ final class ConfigTest {
                         } catch (IOException e) {
                             throw new AssertionError(e);
                         }
+                        long before = c.generation();
+                        long read = shared.getLong(0);
+                        same(true, before <= read && read <= c.generation(), "a key of one version");
                         Map<String, Value> m = c.entries("");
                         same(m.get("a").text(), m.get("b").text(), "one version");
                     }
@@ -526,6 +578,8 @@ final class ConfigTest {
             String key = "server.333.port";
             measure("getLong of 1000 keys", () -> sink = c.getLong(key, 0) == 333);
             measure("getString", () -> sink = c.getString(key, ""));
+            Key named = c.key(key);
+            measure("getString of a Key", () -> sink = named.getString(""));
             measure("refresh", () -> {
                 try {
                     sink = c.refresh();
@@ -554,6 +608,8 @@ final class ConfigTest {
         test("xxh3", ConfigTest::xxh3);
         test("long keys", ConfigTest::longKeys);
         test("typed", ConfigTest::typed);
+        test("key", ConfigTest::key);
+        test("texts", ConfigTest::texts);
         test("errors", ConfigTest::errors);
         test("flips", ConfigTest::flips);
         test("random", ConfigTest::random);
