@@ -62,6 +62,129 @@ class category final : public std::error_category
 };
 
 template <class> inline constexpr bool never = false;
+
+/* Where a value is read from: a name that is looked up, or a named key. */
+struct by_name {
+	::pullet_handle *p;
+	const char *key;
+
+	const char *text() const noexcept
+	{
+		return ::pullet_get_string(p, key, nullptr);
+	}
+	std::int64_t whole(std::int64_t fallback) const noexcept
+	{
+		return ::pullet_get_int(p, key, fallback);
+	}
+	double real(double fallback) const noexcept
+	{
+		return ::pullet_get_double(p, key, fallback);
+	}
+	bool truth(bool fallback) const noexcept
+	{
+		return ::pullet_get_bool(p, key, fallback);
+	}
+	std::int64_t wait(std::int64_t fallback) const noexcept
+	{
+		return ::pullet_get_duration_ms(p, key, fallback);
+	}
+	std::int64_t size(std::int64_t fallback) const noexcept
+	{
+		return ::pullet_get_size(p, key, fallback);
+	}
+};
+
+struct by_key {
+	::pullet_key *k;
+
+	const char *text() const noexcept
+	{
+		return ::pullet_key_get_string(k, nullptr);
+	}
+	std::int64_t whole(std::int64_t fallback) const noexcept
+	{
+		return ::pullet_key_get_int(k, fallback);
+	}
+	double real(double fallback) const noexcept
+	{
+		return ::pullet_key_get_double(k, fallback);
+	}
+	bool truth(bool fallback) const noexcept
+	{
+		return ::pullet_key_get_bool(k, fallback);
+	}
+	std::int64_t wait(std::int64_t fallback) const noexcept
+	{
+		return ::pullet_key_get_duration_ms(k, fallback);
+	}
+	std::int64_t size(std::int64_t fallback) const noexcept
+	{
+		return ::pullet_key_get_size(k, fallback);
+	}
+};
+
+/* Infinity and NaN fit every floating type. */
+template <class T> bool fits(double number) noexcept
+{
+	double most = static_cast<double>(std::numeric_limits<T>::max());
+
+	return !(number > most && number < std::numeric_limits<double>::infinity()) &&
+	       !(number < -most && number > -std::numeric_limits<double>::infinity());
+}
+
+/* The getter gave its fallback if it answers with two different ones. */
+template <class T, class G> T integer(G getter, T fallback) noexcept
+{
+	constexpr auto low = std::numeric_limits<std::int64_t>::min();
+	std::int64_t n = getter(low);
+
+	if (n == low && getter(0) == 0)
+		return fallback;
+	if constexpr (std::is_unsigned_v<T>) {
+		if (n < 0 || static_cast<std::uint64_t>(n) > std::numeric_limits<T>::max())
+			return fallback;
+	} else if (n < std::numeric_limits<T>::min() || n > std::numeric_limits<T>::max()) {
+		return fallback;
+	}
+	return static_cast<T>(n);
+}
+
+template <class T, class S> T read(S from, T fallback) noexcept
+{
+	if constexpr (std::is_same_v<T, std::string_view>) {
+		const char *text = from.text();
+		return text ? std::string_view(text) : fallback;
+	} else if constexpr (std::is_same_v<T, const char *>) {
+		const char *text = from.text();
+		return text ? text : fallback;
+	} else if constexpr (std::is_same_v<T, bool>) {
+		return from.truth(fallback);
+	} else if constexpr (std::is_integral_v<T>) {
+		return integer([&](std::int64_t n) { return from.whole(n); }, fallback);
+	} else if constexpr (std::is_floating_point_v<T>) {
+		double number = from.real(0);
+		bool found = number != 0 || from.real(1) != 1;
+		return found && fits<T>(number) ? static_cast<T>(number) : fallback;
+	} else if constexpr (std::is_same_v<T, std::chrono::milliseconds>) {
+		return T(from.wait(fallback.count()));
+	} else {
+		static_assert(never<T>, "no value can be read as this type");
+	}
+}
+
+template <class T, class S> T read_size(S from, T fallback) noexcept
+{
+	static_assert(std::is_integral_v<T>, "a size is an integer");
+	return integer([&](std::int64_t n) { return from.size(n); }, fallback);
+}
+
+/* The text of a bool, number or string. */
+inline std::optional<std::string_view> text_of(const value *v) noexcept
+{
+	if (!v || v->type < PULLET_BOOL || v->type > PULLET_STRING)
+		return std::nullopt;
+	return std::string_view(v->text, v->len);
+}
 } // namespace detail
 
 /* The errors of the library: positive errno, with its own sentences. */
@@ -132,9 +255,7 @@ class config
 	{
 		auto v = find(key);
 
-		if (!v || v->type < PULLET_BOOL || v->type > PULLET_STRING)
-			return std::nullopt;
-		return std::string_view(v->text, v->len);
+		return detail::text_of(v ? &*v : nullptr);
 	}
 
 	/* The value as a T, or the fallback: when there is no such key, its value is not of the
@@ -142,26 +263,7 @@ class config
 	 * type, std::chrono::milliseconds ("10s"). */
 	template <class T> T get(const char *key, T fallback) const noexcept
 	{
-		::pullet_handle *p = handle.get();
-
-		if constexpr (std::is_same_v<T, std::string_view>) {
-			const char *text = ::pullet_get_string(p, key, nullptr);
-			return text ? std::string_view(text) : fallback;
-		} else if constexpr (std::is_same_v<T, const char *>) {
-			return ::pullet_get_string(p, key, fallback);
-		} else if constexpr (std::is_same_v<T, bool>) {
-			return ::pullet_get_bool(p, key, fallback);
-		} else if constexpr (std::is_integral_v<T>) {
-			return integer(::pullet_get_int, key, fallback);
-		} else if constexpr (std::is_floating_point_v<T>) {
-			double number = ::pullet_get_double(p, key, 0);
-			bool found = number != 0 || ::pullet_get_double(p, key, 1) != 1;
-			return found && fits<T>(number) ? static_cast<T>(number) : fallback;
-		} else if constexpr (std::is_same_v<T, std::chrono::milliseconds>) {
-			return T(::pullet_get_duration_ms(p, key, fallback.count()));
-		} else {
-			static_assert(detail::never<T>, "no value can be read as this type");
-		}
+		return detail::read<T>(detail::by_name{handle.get(), key}, fallback);
 	}
 	template <class T> T get(const std::string &key, T fallback) const noexcept
 	{
@@ -171,8 +273,7 @@ class config
 	/* Bytes: a string like "64KiB", or an integer. */
 	template <class T> T get_size(const char *key, T fallback) const noexcept
 	{
-		static_assert(std::is_integral_v<T>, "a size is an integer");
-		return integer(::pullet_get_size, key, fallback);
+		return detail::read_size<T>(detail::by_name{handle.get(), key}, fallback);
 	}
 	template <class T> T get_size(const std::string &key, T fallback) const noexcept
 	{
@@ -313,34 +414,44 @@ class config
 		return r == -EINTR ? false : moved(r);
 	}
 
-	/* Infinity and NaN fit every floating type. */
-	template <class T> static bool fits(double number) noexcept
-	{
-		double most = static_cast<double>(std::numeric_limits<T>::max());
-
-		return !(number > most && number < std::numeric_limits<double>::infinity()) &&
-		       !(number < -most && number > -std::numeric_limits<double>::infinity());
-	}
-
-	/* The getter gave its fallback if it answers with two different ones. */
-	template <class T, class G> T integer(G getter, const char *key, T fallback) const noexcept
-	{
-		constexpr auto low = std::numeric_limits<std::int64_t>::min();
-		::pullet_handle *p = handle.get();
-		std::int64_t n = getter(p, key, low);
-
-		if (n == low && getter(p, key, 0) == 0)
-			return fallback;
-		if constexpr (std::is_unsigned_v<T>) {
-			if (n < 0 || static_cast<std::uint64_t>(n) > std::numeric_limits<T>::max())
-				return fallback;
-		} else if (n < std::numeric_limits<T>::min() || n > std::numeric_limits<T>::max()) {
-			return fallback;
-		}
-		return static_cast<T>(n);
-	}
-
 	std::unique_ptr<::pullet_handle, closer> handle;
+};
+
+/* A key of one config that is read often: looked up once a version. It moves with the config, works
+ * where that is moved to, and is not used after its end. The name is borrowed: a
+ * literal, as a rule. */
+class key
+{
+      public:
+	key(const config &c, std::string_view name) noexcept
+	{
+		::pullet_key_init(&k, c.native_handle(), name.data(), name.size());
+	}
+	template <class S, class = std::enable_if_t<std::is_same_v<S, std::string>>>
+	key(const config &, S &&) = delete; /* it would end before the key does */
+
+	/* As those of config without a name. */
+	std::optional<value> find() noexcept
+	{
+		const value *v = ::pullet_key_get(&k);
+
+		return v ? std::optional<value>(*v) : std::nullopt;
+	}
+	std::optional<std::string_view> get() noexcept
+	{
+		return detail::text_of(::pullet_key_get(&k));
+	}
+	template <class T> T get(T fallback) noexcept
+	{
+		return detail::read<T>(detail::by_key{&k}, fallback);
+	}
+	template <class T> T get_size(T fallback) noexcept
+	{
+		return detail::read_size<T>(detail::by_key{&k}, fallback);
+	}
+
+      private:
+	::pullet_key k;
 };
 
 } // namespace pullet

@@ -401,6 +401,9 @@ template <class T> static void check_integer(const pullet::config &c, const gold
 	for (int f = 5; f <= 6; f++) {
 		CHECK(is_integer(c.get(r.key, static_cast<T>(f)), r.integer, static_cast<T>(f)));
 		CHECK(is_integer(c.get_size(r.key, static_cast<T>(f)), r.size, static_cast<T>(f)));
+		pullet::key k(c, r.key);
+		CHECK(is_integer(k.get(static_cast<T>(f)), r.integer, static_cast<T>(f)));
+		CHECK(is_integer(k.get_size(static_cast<T>(f)), r.size, static_cast<T>(f)));
 	}
 }
 
@@ -432,10 +435,45 @@ static void check_row(const pullet::config &c, const golden_row &r)
 		CHECK(is_real<float>(
 			c.get(r.key, static_cast<float>(f)), r.real, static_cast<float>(f)));
 		CHECK(c.get(r.key, other) == (r.truth == "-" ? other : r.truth == "true"));
+		pullet::key k(c, r.key);
+		CHECK(k.get(other) == c.get(r.key, other));
+		CHECK(is_real<float>(
+			k.get(static_cast<float>(f)), r.real, static_cast<float>(f)));
+		CHECK(is_real<double>(k.get(static_cast<double>(f)), r.real, f));
+		CHECK(k.get(std::chrono::milliseconds(f)) ==
+			c.get(r.key, std::chrono::milliseconds(f)));
 	}
 	bool is_text =
 		r.type == "bool" || r.type == "int" || r.type == "double" || r.type == "string";
 	CHECK(c.get(r.key, string_view("another")) == (is_text ? string_view(r.text) : "another"));
+	CHECK(pullet::key(c, r.key).get(string_view("another")) ==
+		(is_text ? string_view(r.text) : "another"));
+}
+
+static void key__moves_with_its_config()
+{
+	agent a("keys");
+	pullet::config c("keys", pullet::first::may_come);
+	pullet::key n(c, "n"), host(c, "db.host"), none(c, "none");
+
+	CHECK(!n.find() && !n.get() && n.get(5) == 5);
+	for (int generation = 1; generation <= 3; generation++) {
+		a.publish();
+		CHECK(n.get(5) == (generation == 1 ? 5 : generation - 1)); /* not before a refresh */
+		CHECK(c.refresh());
+		for (int i = 0; i < 2; i++) { /* the second time it is known */
+			CHECK(n.get(5) == generation);
+			CHECK(n.find()->integer == generation);
+			CHECK(n.get() == std::to_string(generation));
+			CHECK(!std::strcmp(host.get("x"), "db1") && !std::strcmp(none.get("x"), "x"));
+			CHECK(!none.find());
+		}
+	}
+	pullet::config other(std::move(c));
+	a.publish();
+	CHECK(other.refresh() && n.get(5) == 4);
+	static_assert(!std::is_constructible_v<pullet::key, pullet::config &, std::string>);
+	static_assert(std::is_constructible_v<pullet::key, pullet::config &, std::string &>);
 }
 
 static std::string stem_of_values;
@@ -478,6 +516,7 @@ int main(int argc, char **argv)
 		withdrawn__is_said_until_it_comes_back,
 		wait__wakes,
 		move__leaves_one_owner,
+		key__moves_with_its_config,
 	};
 	char scratch[] = "/tmp/pullet-cpp-XXXXXX";
 	int passed = 0, failed = 0;

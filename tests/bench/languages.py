@@ -4,7 +4,7 @@ variable, reading and parsing the file at each read. Prints one table; $PULLET_B
 
 All read the same: 1,000 keys, of them 16 hot ones in turn, values of 24 bytes, as the string of that language. A program in
 languages/ is called as PROGRAM DIRECTORY KEY..., with all keys in its environment too; the directory has config.snap and config.gen
-as the agent published them, and config.yaml, config.json and config.properties. It prints five medians of five rounds, in
+as the agent published them, and config.yaml, config.json and config.properties. It prints six medians of five rounds, in
 nanoseconds a read (loop and call of a function included), and what it parsed. Time is the processor's for the process (in
 Java, for the thread), so that other work on the machine counts less.
 """
@@ -25,7 +25,7 @@ LANGUAGES = os.path.join(HERE, 'languages')
 sys.path.insert(0, LANGUAGES)
 import build  # noqa: E402
 KEYS, HOT = 1000, 16
-COLUMNS = ('binding ns', 'refresh ns', 'map ns', 'environment ns', 'read + parse us', 'of')
+COLUMNS = ('binding ns', 'key ns', 'refresh ns', 'map ns', 'environment ns', 'read + parse us', 'of')
 
 
 class Quiet(http.server.SimpleHTTPRequestHandler):
@@ -70,14 +70,14 @@ def measure(prepare, name, flags, folder, values, hot):
     except (OSError, subprocess.CalledProcessError) as e:
         print(f'{prepare.__name__}: {e}', file=sys.stderr)
         return None
-    *figures, parsed = done.stdout.strip().split(' ', 5)
+    *figures, parsed = done.stdout.strip().split(' ', 6)
     return [float(x) for x in figures], parsed
 
 
 def main():
     chosen = sys.argv[1:]
     known = {'C': (build.c, 'bench.c', ['-ljansson']), 'C++': (build.cpp, 'bench.cpp', ['-lyaml']), 'Python': (build.python, 'bench.py', []),
-             'Node.js': (build.node, 'bench.js', []), 'Go': (build.go, 'bench.go', []), 'Java': (build.java, 'Bench.java', [])}
+             'Python by ctypes': (build.python_ctypes, 'bench.py', []), 'Node.js': (build.node, 'bench.js', []), 'Go': (build.go, 'bench.go', []), 'Java': (build.java, 'Bench.java', [])}
     if not all(name in known for name in chosen):
         sys.exit(f'usage: languages.py [{" | ".join(known)}]...')
     pick = random.Random(1)
@@ -85,14 +85,14 @@ def main():
     hot, bad = pick.sample(list(values), HOT), 0
     with tempfile.TemporaryDirectory(prefix='bench-languages-', dir='/dev/shm') as folder:
         publish(folder, values)
-        print(f'{"language":9}' + ''.join(f' {name:>15}' for name in COLUMNS[:-1]) + f'  {COLUMNS[-1]}', flush=True)
+        print(f'{"language":16}' + ''.join(f' {name:>15}' for name in COLUMNS[:-1]) + f'  {COLUMNS[-1]}', flush=True)
         for name in chosen or known:
             measured = measure(*known[name], folder, values, hot)
             bad += measured is None
             if measured:
                 figures, parsed = measured
                 figures[-1] /= 1000
-                print(f'{name:9}' + ''.join(f' {x:15.1f}' for x in figures) + f'  {parsed}', flush=True)
+                print(f'{name:16}' + ''.join(f' {x:15.1f}' for x in figures) + f'  {parsed}', flush=True)
     return 1 if bad else 0
 
 

@@ -12,6 +12,7 @@ import java.util.Map;
 import java.util.Properties;
 import java.util.function.UnaryOperator;
 import pullet.Config;
+import pullet.Key;
 
 final class Bench {
     private static final int HOT = 16;
@@ -19,6 +20,8 @@ final class Bench {
     private static String[] keys;
     private static long sink;
     private static final ThreadMXBean CLOCK = ManagementFactory.getThreadMXBean();
+
+    private static int at;
 
     private static double run(UnaryOperator<String> read, int n) {
         long begin = CLOCK.getCurrentThreadCpuTime();
@@ -69,7 +72,9 @@ final class Bench {
         Map<String, String> all = new HashMap<>();
         parse(file).forEach((key, value) -> all.put((String) key, (String) value));
         try (Config config = Config.open(folder.resolve("config.snap"))) {
+            Key[] named = Arrays.stream(keys).map(config::key).toArray(Key[]::new);
             System.out.println(measure(key -> config.getString(key, "")) + " "
+                    + measure(key -> named[at++ % HOT].getString("")) + " "
                     + measure(key -> refresh(config)) + " " + measure(all::get) + " "
                     + measure(System::getenv) + " " + measure(key -> parse(file).getProperty(key))
                     + " properties, java.util");

@@ -66,7 +66,16 @@ func main() {
 	c, err := pullet.Open(filepath.Join(folder, "config.snap"))
 	must(err)
 	all := parse(file)
+	named := make([]*pullet.Key, hot)
+	for i, key := range keys {
+		named[i] = c.Key(key)
+	}
+	at := 0
 	fmt.Println(measure(keys, func(key string) string { return c.String(key, "") }),
+		measure(keys, func(string) string {
+			at++
+			return named[at%hot].String("")
+		}),
 		measure(keys, func(string) string {
 			if moved, _ := c.Refresh(); moved {
 				return "moved"

@@ -27,7 +27,10 @@ function measure(read) {
 
 const config = Config.open(path.join(folder, 'config.snap'));
 const all = parse();
+const named = keys.map((key) => config.key(key));
+let at = 0;
 console.log(measure((key) => config.getString(key, '')),
+  measure(() => named[at++ & 15].getString('')),
   measure(() => (config.refresh() ? 'moved' : '')),
   measure((key) => all[key]),
   measure((key) => process.env[key]),

@@ -34,6 +34,11 @@ def python(_, source):
         'PYTHONPATH': f'{BUILD}/python', 'PYTHONDONTWRITEBYTECODE': '1', 'PULLET_LIBRARY': library}
 
 
+def python_ctypes(_, source):
+    command, env = python(_, source)
+    return command, dict(env, PYTHONPATH=f'{ROOT}/lib/python')
+
+
 def node(tmp, source):
     program = os.path.realpath(shutil.which('node') or 'node')
     headers = os.path.join(os.path.dirname(os.path.dirname(program)), 'include/node')
