@@ -131,7 +131,7 @@ static bool is_ascii(const char *text, size_t len)
 static napi_value string(napi_env env, const char *text, size_t len)
 {
 	napi_status s = napi_invalid_arg;
-	napi_value v;
+	napi_value v = NULL;
 
 	if (len <= INT_MAX)
 		s = is_ascii(text, len) ? napi_create_string_latin1(env, text, len, &v)

@@ -49,6 +49,7 @@ enum kind { ANY, TEXT, WHOLE, REAL, TRUTH, DURATION, SIZE };
 /* Lets the thread that waits with this handle end. 0, or -1 with an exception. */
 static int wait_for_thread(struct handle *h)
 {
+	PyThreadState *saved;
 	PyLockStatus s;
 
 	if (h->waiting != getpid()) {
@@ -56,10 +57,12 @@ static int wait_for_thread(struct handle *h)
 			"a thread of the process before fork() waits with this configuration");
 		return -1;
 	}
-	Py_BEGIN_ALLOW_THREADS s = PyThread_acquire_lock_timed(h->lock, SLICE_US, 0);
+	saved = PyEval_SaveThread();
+	s = PyThread_acquire_lock_timed(h->lock, SLICE_US, 0);
 	if (s == PY_LOCK_ACQUIRED)
 		PyThread_release_lock(h->lock);
-	Py_END_ALLOW_THREADS return PyErr_CheckSignals();
+	PyEval_RestoreThread(saved);
+	return PyErr_CheckSignals();
 }
 
 static bool can_be_used(struct handle *h)
@@ -345,15 +348,17 @@ static PyObject *handle_open(PyObject *self, PyObject *args)
 {
 	struct handle *h = (struct handle *)self;
 	struct pullet *p = NULL;
+	PyThreadState *saved;
 	const char *name;
 	unsigned flags;
 	int r;
 
 	if (!PyArg_ParseTuple(args, "yI", &name, &flags))
 		return NULL;
-	Py_BEGIN_ALLOW_THREADS r = pullet_open(name, flags, &p);
-	Py_END_ALLOW_THREADS if (r == 0 && (h->p || h->closing))
-	{
+	saved = PyEval_SaveThread();
+	r = pullet_open(name, flags, &p);
+	PyEval_RestoreThread(saved);
+	if (r == 0 && (h->p || h->closing)) {
 		pullet_close(p);
 		PyErr_SetString(PyExc_ValueError, "a configuration is opened once");
 		return NULL;
@@ -396,6 +401,7 @@ static PyObject *handle_refresh(PyObject *self, PyObject *unused)
 static PyObject *handle_wait(PyObject *self, PyObject *args)
 {
 	struct handle *h = (struct handle *)self;
+	PyThreadState *saved;
 	int timeout_ms, r;
 
 	if (!PyArg_ParseTuple(args, "i", &timeout_ms) || !is_open(h))
@@ -403,8 +409,10 @@ static PyObject *handle_wait(PyObject *self, PyObject *args)
 	h->waiting = getpid();
 	PyThread_acquire_lock(
 		h->lock, WAIT_LOCK); /* held by others for a moment, without the GIL */
-	Py_BEGIN_ALLOW_THREADS r = pullet_wait(h->p, timeout_ms);
-	Py_END_ALLOW_THREADS PyThread_release_lock(h->lock);
+	saved = PyEval_SaveThread();
+	r = pullet_wait(h->p, timeout_ms);
+	PyEval_RestoreThread(saved);
+	PyThread_release_lock(h->lock);
 	h->waiting = 0;
 	if (r > 0)
 		h->moves++;

@@ -82,8 +82,8 @@ int main(int argc, char **argv)
 		return 1;
 	for (int i = 0; i < HOT; i++)
 		pullet_key_init(&named[i], p, keys[i], strlen(keys[i]));
-	printf("%f %f %f %f %f %f JSON, jansson\n", measure(binding), measure(key), measure(refresh), measure(map),
-		measure(environment), measure(parse));
+	printf("%f %f %f %f %f %f JSON, jansson\n", measure(binding), measure(key),
+		measure(refresh), measure(map), measure(environment), measure(parse));
 	pullet_close(p);
 	json_decref(all);
 	return 0;
