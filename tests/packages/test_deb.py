@@ -112,7 +112,8 @@ class Built(unittest.TestCase):
 
     def test__programs_are_hardened_and_tell_no_path_of_the_builder(self):
         for path in ('pullet/usr/sbin/pulletd', 'pullet/usr/bin/pullet', f'libpullet0/{self.lib}/libpullet.so.0', 'python3-pullet' + NATIVE):
-            self.assertEqual(packages.not_hardened(f'{self.dir}/{path}'), [], path)
+            fortified = [] if 'python' not in path else ['FORTIFY']  # it calls nothing that has such a variant
+            self.assertEqual(packages.not_hardened(f'{self.dir}/{path}'), fortified, path)
             with open(f'{self.dir}/{path}', 'rb') as f:
                 self.assertNotRegex(f.read(), rb'/pullet-[0-9.]+/|/tmp\.')
 
