@@ -80,6 +80,17 @@ void run_retire(struct config *c);
 void run_fini(struct config *c);
 /* Starts the run's time limit. */
 void run_start_limit(struct config *c);
+/* The pull's parts are one version: 0, or latest_take()'s error with a sentence. */
+void run_take_version(struct config *c, int error, bool is_new, const char *why);
+
+/* --- assembly.c: what a pull brought becomes one version --- */
+
+/* Calls run_take_version(): before it returns, or, for a large version, when its thread has ended.
+ * Until then `assembling` is set, and nothing else touches the pull. */
+void assembly_start(struct config *c);
+/* Drops the result: the thread ends soon. */
+void assembly_give_up(struct config *c);
+void assembly_fini(struct config *c);
 
 /* --- run_end.c --- */
 
@@ -144,10 +155,13 @@ const struct version *latest_version(const struct config *c);
 bool latest_is_asked(const struct config *c);
 /* Its generation, when its bytes are in the store alone; 0 = they are not. */
 uint64_t latest_generation(const struct config *c);
-/* The pull brought something. *ret_is_new: it differs from the current version. 0; or a sentence
- * and -EPROTO (it is not what the digests say that came with it) or another -errno, and what was
- * known stays. */
-int latest_take_pull(struct config *c, bool *ret_is_new, char why[FILE_WHY]);
+/* The bytes of latest_version(), for candidate_free(); NULL = they are in the store. */
+struct candidate *latest_hold_bytes(const struct config *c);
+/* The pull brought this candidate, which is taken, or error and why; of_current: with parts of the
+ * current version. *ret_is_new: it differs from that. 0; or a sentence and -EPROTO (it is not what
+ * the digests say that came with it) or another -errno, and what was known stays. */
+int latest_take(struct config *c, struct candidate *candidate, int error, bool of_current,
+	bool *ret_is_new, char why[FILE_WHY]);
 /* The pull brought what is known already. */
 void latest_confirm(struct config *c, bool forced);
 void latest_forget(struct config *c);

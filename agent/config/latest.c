@@ -123,25 +123,25 @@ static int check_digests(const struct candidate *candidate, char why[FILE_WHY])
 	return 0;
 }
 
-int latest_take_pull(struct config *c, bool *ret_is_new, char why[FILE_WHY])
+struct candidate *latest_hold_bytes(const struct config *c)
 {
-	const struct candidate *held = find_candidate(c);
-	struct candidate *candidate = candidate_new();
-	int r = -ENOMEM;
+	struct candidate *candidate = find_candidate(c);
 
-	snprintf(why, FILE_WHY, "out of memory");
-	if (candidate)
-		r = candidate_take(candidate, c->run.pull, c->current.store,
-			held ? &held->version : &c->current.version,
-			held && !is_stored(held) ? &held->body : NULL, c->env->sys->wall_ms(), why);
-	pull_release(c->run.pull);
-	if (r) {
+	return candidate && !is_stored(candidate) ? candidate_hold(candidate) : NULL;
+}
+
+int latest_take(struct config *c, struct candidate *candidate, int error, bool of_current,
+	bool *ret_is_new, char why[FILE_WHY])
+{
+	int r;
+
+	if (error) {
 		candidate_free(candidate);
-		if (!held && (r == -ENOENT || r == -EBADMSG))
+		if (of_current && (error == -ENOENT || error == -EBADMSG))
 			current_forget(c);
-		else if (r == -ENOENT || r == -EBADMSG)
+		else if (error == -ENOENT || error == -EBADMSG)
 			latest_forget(c);
-		return r;
+		return error;
 	}
 	*ret_is_new = !c->current.version.generation ||
 		      !version_same(&c->current.version, &candidate->version);

@@ -70,7 +70,8 @@ void config_free(struct config *c)
 
 bool config_at_disk(const struct config *c)
 {
-	return c->step.publishing || c->current.syncing || c->step.validating || c->tasks;
+	return c->step.publishing || c->current.syncing || c->step.validating ||
+	       c->run.assembling || c->tasks;
 }
 
 void config_finish_retiring(struct config *c)

@@ -271,6 +271,7 @@ static void run_publish_job(struct worker_job *job)
 
 	c->step.on_worker_ms = c->env->sys->now_ms();
 	publish_run(&c->step.candidate->publication);
+	candidate_drop_texts(c->step.candidate); /* megabytes, which the loop need not free */
 	c->step.on_worker_ms = 0;
 }
 

@@ -188,25 +188,31 @@ static int finish_start(struct config *c, char why[FILE_WHY])
 
 static void take_new(struct config *c)
 {
-	char why[FILE_WHY], text[REJECTION_TEXT];
-	int r = finish_start(c, why);
+	char why[FILE_WHY];
 
-	if (r) {
+	if (finish_start(c, why)) {
 		pull_release(c->run.pull);
 		fail_here(c, CONFIG_CANNOT_PUBLISH, why);
 		return;
 	}
-	r = latest_take_pull(c, &c->run.is_new, why);
-	if (r == -EPROTO)
+	c->run.state = RUN_ASSEMBLING;
+	assembly_start(c);
+}
+
+void run_take_version(struct config *c, int error, bool is_new, const char *why)
+{
+	char text[REJECTION_TEXT];
+
+	c->run.is_new = is_new;
+	if (error == -EPROTO)
 		c->status.rejections[CHECK_DIGEST]++;
-	if (r)
+	if (error)
 		run_fail(c, SUPERVISOR_FAILED,
-			r == -EPROTO ? rejection_text(REJECTED_BY_DIGEST, text)
-				     : "rejected: keeping the current version",
+			error == -EPROTO ? rejection_text(REJECTED_BY_DIGEST, text)
+					 : "rejected: keeping the current version",
 			why);
-	if (r)
-		return;
-	take_same(c);
+	else
+		take_same(c);
 }
 
 static void pull_ended(void *arg, enum pull_outcome outcome, const char *why)
@@ -319,6 +325,7 @@ void run_retire(struct config *c)
 		pull_drop(c->run.bootstrap);
 	if (c->run.rollout)
 		pull_drop(c->run.rollout);
+	assembly_give_up(c);
 	loop_timer_cancel(c->env->loop, &c->run.due);
 	loop_timer_cancel(c->env->loop, &c->run.limit);
 	watches_stop(c);
@@ -330,6 +337,7 @@ void run_retire(struct config *c)
 
 void run_fini(struct config *c)
 {
+	assembly_fini(c);
 	pull_free(c->run.pull);
 	pull_free(c->run.bootstrap);
 	rollout_gate_close(c);

@@ -28,6 +28,7 @@ struct watched_layer {
 enum run_state {
 	RUN_IDLE,
 	RUN_PULLING,
+	RUN_ASSEMBLING, /* what the pull brought becomes one version */
 	RUN_ASKING,  /* the rollout, about what the pull brought */
 	RUN_SETTLING /* ends as soon as nothing is left to do */
 };
@@ -56,6 +57,7 @@ struct run {
 	/* while `bootstrapping` this and `pull` have changed places; NULL = no bootstrap */
 	struct pull *bootstrap;
 	bool bootstrapping;
+	struct assembly *assembling; /* on the checks' thread; NULL = none */
 	struct pull *rollout; /* NULL = none; asked within a run about what it brought */
 	char *missed;         /* why the run needed the bootstrap */
 	enum supervisor_outcome missed_as;

@@ -209,6 +209,17 @@ static void validate_candidate(struct validation *j)
 		j->error = make_outputs(j);
 }
 
+/* Frees what nobody needs any more. */
+static void drop_remains(struct validation *j)
+{
+	const struct config *c = j->config;
+
+	if (j->error || j->given_up)
+		candidate_drop_outputs(j->candidate);
+	else if (!programs_wanted(c->settings) && !c->env->dry_run)
+		compose_fini(&j->candidate->composition);
+}
+
 /* ---- on the thread ---- */
 
 static void run_validation(struct worker_job *job)
@@ -219,6 +230,7 @@ static void run_validation(struct worker_job *job)
 	j->config->step.validating_since_ms = j->config->env->sys->now_ms();
 	if (!j->given_up)
 		validate_candidate(j);
+	drop_remains(j);
 	j->config->step.validating_since_ms = 0;
 }
 

@@ -27,25 +27,46 @@ struct candidate *candidate_new(void)
 	return c;
 }
 
-void candidate_drop_outputs(struct candidate *c)
+void candidate_drop_texts(struct candidate *c)
 {
-	compose_fini(&c->composition);
 	buffer_fini(&c->text);
 	buffer_init(&c->text, CANDIDATE_MAX_TEXT);
 	c->has_text = false;
-	for (size_t i = 0; i < c->key_count; i++)
-		free(c->keys[i]);
-	free(c->keys);
 	free(c->image);
-	c->keys = NULL;
 	c->image = NULL;
-	c->key_count = c->image_len = 0;
+	c->image_len = 0;
+}
+
+static void drop_keys(struct candidate *c)
+{
+	free(c->keys);
+	free(c->key_texts);
+	c->keys = NULL;
+	c->key_texts = NULL;
+	c->key_count = 0;
+}
+
+void candidate_drop_outputs(struct candidate *c)
+{
+	compose_fini(&c->composition);
+	candidate_drop_texts(c);
+	drop_keys(c);
+}
+
+struct candidate *candidate_hold(struct candidate *c)
+{
+	c->holders++;
+	return c;
 }
 
 void candidate_free(struct candidate *c)
 {
 	if (!c)
 		return;
+	if (c->holders) {
+		c->holders--;
+		return;
+	}
 	candidate_drop_outputs(c);
 	version_fini(&c->version);
 	buffer_fini(&c->body);
@@ -277,6 +298,26 @@ int candidate_outputs(struct candidate *c, const struct settings_config *config,
 	return r;
 }
 
+/* Copies the texts of the keys, of which the array exists. 0 or -ENOMEM. */
+static int copy_keys(struct candidate *c)
+{
+	size_t bytes = 0;
+	char *to;
+
+	for (size_t i = 0; i < c->key_count; i++)
+		bytes += strlen(c->keys[i]) + 1;
+	to = c->key_texts = malloc(bytes + 1);
+	for (size_t i = 0; to && i < c->key_count; i++) {
+		size_t len = strlen(c->keys[i]) + 1;
+
+		c->keys[i] = memcpy(to, c->keys[i], len);
+		to += len;
+	}
+	if (!to)
+		drop_keys(c);
+	return to ? 0 : -ENOMEM;
+}
+
 int candidate_compare(struct candidate *c, const struct node *before)
 {
 	struct diff *d;
@@ -291,19 +332,14 @@ int candidate_compare(struct candidate *c, const struct node *before)
 		return c->all_changed ? 0 : r;
 	}
 	c->keys = calloc(diff_count(d) + 1, sizeof(*c->keys));
-	r = c->keys ? 0 : -ENOMEM;
-	for (size_t i = 0; r == 0 && i < diff_count(d); i++) {
-		const char *path = diff_at(d, i)->path;
+	for (size_t i = 0; c->keys && i < diff_count(d); i++) {
+		char *path = (char *)diff_at(d, i)->path; /* copied below */
 
 		/* a list that became a mapping: removed and added at one path */
-		if (c->key_count && strcmp(c->keys[c->key_count - 1], path) == 0)
-			continue;
-		c->keys[c->key_count] = strdup(path);
-		if (c->keys[c->key_count])
-			c->key_count++;
-		else
-			r = -ENOMEM;
+		if (!c->key_count || strcmp(c->keys[c->key_count - 1], path) != 0)
+			c->keys[c->key_count++] = path;
 	}
+	r = c->keys ? copy_keys(c) : -ENOMEM;
 	diff_free(d);
 	return r;
 }
@@ -334,12 +370,9 @@ int candidate_compare_files(
 		if (now->facts->absent == then->facts->absent && len == then->facts->len &&
 			memcmp(now->data, then->data, len) == 0)
 			continue;
-		c->keys[c->key_count] = strdup(config->layers[i].as);
-		if (!c->keys[c->key_count])
-			return -ENOMEM;
-		c->key_count++;
+		c->keys[c->key_count++] = config->layers[i].as;
 	}
-	return 0;
+	return copy_keys(c);
 }
 
 const struct buffer *candidate_text(const struct candidate *c)

@@ -19,6 +19,7 @@
 #define CANDIDATE_MAX_TEXT (1u << 30)
 
 struct candidate {
+	unsigned holders; /* beside the owner; private */
 	struct version version;
 	struct buffer body; /* the bytes of all parts, one after the other */
 	struct compose_piece pieces[STORE_MAX_PARTS]; /* into body */
@@ -30,7 +31,8 @@ struct candidate {
 	size_t image_len;
 	struct publication publication;
 	bool all_changed; /* the changed keys are unknown */
-	char **keys;      /* changed ones; NULL-ended, on the heap with their texts; or NULL */
+	char **keys;      /* changed ones; NULL-ended, or NULL */
+	char *key_texts;  /* theirs, one after the other: freed at once; private */
 	size_t key_count;
 	int64_t expires_ms; /* wall clock; INT64_MAX = never */
 	uint64_t revs[SETTINGS_MAX_LAYERS];
@@ -39,6 +41,8 @@ struct candidate {
 /* An empty one; NULL when there is no memory. */
 struct candidate *candidate_new(void);
 void candidate_free(struct candidate *c);
+/* Keeps it, and its body as it is, until one more candidate_free(); both on the loop. */
+struct candidate *candidate_hold(struct candidate *c);
 /* From a pull. Parts that did not change are those of `held`, the version that the
  * requests were conditional on; body: its bytes, NULL = they are in the store. */
 int candidate_take(struct candidate *c, const struct pull *g, struct store *store,
@@ -60,6 +64,8 @@ int candidate_compare(struct candidate *c, const struct node *before);
 /* The same of a set of files, whose names are the keys; both are composed. */
 int candidate_compare_files(
 	struct candidate *c, const struct candidate *before, const struct settings_config *config);
+/* Frees text and snapshot. */
+void candidate_drop_texts(struct candidate *c);
 /* Frees all but version, bytes and what came with them. */
 void candidate_drop_outputs(struct candidate *c);
 /* For the file. */
