@@ -271,7 +271,8 @@ static void run_publish_job(struct worker_job *job)
 
 	c->step.on_worker_ms = c->env->sys->now_ms();
 	publish_run(&c->step.candidate->publication);
-	candidate_drop_texts(c->step.candidate); /* megabytes, which the loop need not free */
+	if (!c->step.candidate->publication.error) /* megabytes: the loop would be held by it */
+		candidate_drop_published(c->step.candidate);
 	c->step.on_worker_ms = 0;
 }
 

@@ -32,6 +32,7 @@
 
 #define MAX_OVERHEAD 1024u   /* of a gzip body that does not shrink, beyond max_bytes */
 #define TRIM_AFTER 256u      /* transfers: new connections leave holes in the heap */
+#define RECEIVED_AT_ONCE 4096L /* bytes; libcurl does it up to 100 times before others have a turn */
 #define MAX_CONNECTIONS 256L /* of all servers; each has its own limit of transfers */
 #define MAX_IDLE_CONNECTIONS 64L
 
@@ -753,6 +754,7 @@ static int set_safety_options(CURL *e)
 		{CURLOPT_HTTP_CONTENT_DECODING, 0},
 		{CURLOPT_HTTP_TRANSFER_DECODING, 0},
 		{CURLOPT_TCP_NODELAY, 1},
+		{CURLOPT_BUFFERSIZE, RECEIVED_AT_ONCE},
 		{CURLOPT_TCP_KEEPALIVE, 1},
 		{CURLOPT_TCP_KEEPIDLE, 30}, /* for long polls */
 		{CURLOPT_TCP_KEEPINTVL, 10},

@@ -5,6 +5,8 @@
 #include "verify/candidate.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +14,8 @@
 
 #include "document/diff.h"
 #include "document/flatten.h"
+
+#define GONE UINT_MAX /* of holders: the body is */
 
 struct candidate *candidate_new(void)
 {
@@ -27,7 +31,7 @@ struct candidate *candidate_new(void)
 	return c;
 }
 
-void candidate_drop_texts(struct candidate *c)
+static void drop_texts(struct candidate *c)
 {
 	buffer_fini(&c->text);
 	buffer_init(&c->text, CANDIDATE_MAX_TEXT);
@@ -49,21 +53,37 @@ static void drop_keys(struct candidate *c)
 void candidate_drop_outputs(struct candidate *c)
 {
 	compose_fini(&c->composition);
-	candidate_drop_texts(c);
+	drop_texts(c);
 	drop_keys(c);
 }
 
 struct candidate *candidate_hold(struct candidate *c)
 {
-	c->holders++;
+	unsigned holders = atomic_load(&c->holders);
+
+	do
+		if (holders == GONE)
+			return NULL;
+	while (!atomic_compare_exchange_weak(&c->holders, &holders, holders + 1));
 	return c;
+}
+
+void candidate_drop_published(struct candidate *c)
+{
+	unsigned none = 0;
+
+	drop_texts(c);
+	if (!atomic_compare_exchange_strong(&c->holders, &none, GONE))
+		return;
+	free(c->body.data);
+	c->body.data = NULL;
 }
 
 void candidate_free(struct candidate *c)
 {
 	if (!c)
 		return;
-	if (c->holders) {
+	if (c->holders && c->holders != GONE) {
 		c->holders--;
 		return;
 	}

@@ -19,7 +19,7 @@
 #define CANDIDATE_MAX_TEXT (1u << 30)
 
 struct candidate {
-	unsigned holders; /* beside the owner; private */
+	_Atomic unsigned holders; /* of the body, beside the owner; private */
 	struct version version;
 	struct buffer body; /* the bytes of all parts, one after the other */
 	struct compose_piece pieces[STORE_MAX_PARTS]; /* into body */
@@ -41,8 +41,12 @@ struct candidate {
 /* An empty one; NULL when there is no memory. */
 struct candidate *candidate_new(void);
 void candidate_free(struct candidate *c);
-/* Keeps it, and its body as it is, until one more candidate_free(); both on the loop. */
+/* Keeps it, and its body as it is, until one more candidate_free(); both on the loop. NULL: the body
+ * is gone, for it is in the store. */
 struct candidate *candidate_hold(struct candidate *c);
+/* It is published: frees the body, of which the length stays, unless somebody holds it; text and
+ * snapshot. On any thread. */
+void candidate_drop_published(struct candidate *c);
 /* From a pull. Parts that did not change are those of `held`, the version that the
  * requests were conditional on; body: its bytes, NULL = they are in the store. */
 int candidate_take(struct candidate *c, const struct pull *g, struct store *store,
@@ -64,8 +68,6 @@ int candidate_compare(struct candidate *c, const struct node *before);
 /* The same of a set of files, whose names are the keys; both are composed. */
 int candidate_compare_files(
 	struct candidate *c, const struct candidate *before, const struct settings_config *config);
-/* Frees text and snapshot. */
-void candidate_drop_texts(struct candidate *c);
 /* Frees all but version, bytes and what came with them. */
 void candidate_drop_outputs(struct candidate *c);
 /* For the file. */
