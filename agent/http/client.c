@@ -29,9 +29,12 @@
 #include "http/connections.h"
 #include "http/framing.h"
 #include "http/gunzip.h"
+#include "http/unpack.h"
 
+#define ROOM_FROM (64u << 10) /* bytes of a body */
 #define MAX_OVERHEAD 1024u   /* of a gzip body that does not shrink, beyond max_bytes */
 #define TRIM_AFTER 256u      /* transfers: new connections leave holes in the heap */
+#define DECODED_HERE (64u << 10) /* bytes of a gzip body that may be packed: the rest is not */
 #define RECEIVED_AT_ONCE 4096L /* bytes; libcurl does it up to 100 times before others have a turn */
 #define MAX_CONNECTIONS 256L /* of all servers; each has its own limit of transfers */
 #define MAX_IDLE_CONNECTIONS 64L
@@ -63,6 +66,7 @@ struct transfer {
 	size_t coded_bytes;    /* received, before gunzip */
 	size_t wire_bytes;     /* of the body, as they came */
 	size_t max_bytes;
+	bool may_be_packed;
 	bool too_large;
 	bool broken;           /* the gzip body */
 	bool garbled;          /* the body of an error, which cannot be decoded: left empty */
@@ -80,13 +84,25 @@ struct transfer {
 
 /* ---- callbacks of libcurl ---- */
 
+/* Takes room for all of a large body once it has begun: growing would copy megabytes. */
+static int make_room(struct transfer *t, size_t len)
+{
+	struct buffer *body = &t->response.body;
+	size_t all = t->framing.length;
+	bool begins = body->len < ROOM_FROM && body->len + len >= ROOM_FROM;
+
+	if (!begins || !t->framing.has_length || all < body->len || all > t->max_bytes)
+		return 0;
+	return buffer_reserve(body, all - body->len);
+}
+
 static bool keep_bytes(struct transfer *t, const char *data, size_t len)
 {
 	if (len > t->max_bytes - t->response.body.len) {
 		t->too_large = true;
 		return false;
 	}
-	return buffer_append(&t->response.body, data, len) == 0;
+	return make_room(t, len) == 0 && buffer_append(&t->response.body, data, len) == 0;
 }
 
 /* Hands out whole lines, and keeps the rest. */
@@ -116,26 +132,36 @@ static void report_broken_gzip(struct transfer *t, const char *why)
 	t->broken = true;
 }
 
-static bool has_digest(const struct http_client_response *r)
+/* A large body is left to another thread. */
+static void leave_packed(struct transfer *t)
 {
-	return r->content_digest[0] || r->repr_digest[0] || r->digest[0];
+	t->response.packed = true;
+	buffer_fini(&t->response.body);
 }
 
 /* Decodes a piece of the body. That of an error may be garbled: its status counts. */
 static bool decode_piece(struct transfer *t, const char *data, size_t len)
 {
+	bool may_be_packed = t->may_be_packed && t->framing.status == 200;
+	struct buffer *body = &t->response.body;
 	const char *why = NULL;
 	int r = 0;
 
 	if (t->garbled)
 		return true;
 	t->coded_bytes += len;
+	body->max = may_be_packed && DECODED_HERE < t->max_bytes ? DECODED_HERE : t->max_bytes;
 	if (t->coded_bytes > t->max_bytes + MAX_OVERHEAD)
 		r = -EMSGSIZE;
-	else if (has_digest(&t->response))
+	else if (may_be_packed || unpack_has_digest(&t->response))
 		r = buffer_append(&t->response.coded, data, len);
-	if (r == 0)
-		r = gunzip_put(t->gunzip, data, len, &t->response.body, &why);
+	if (r == 0 && !t->response.packed) {
+		r = gunzip_put(t->gunzip, data, len, body, &why);
+		if (r == -EMSGSIZE && body->max < t->max_bytes) {
+			leave_packed(t);
+			r = 0;
+		}
+	}
 	t->too_large = r == -EMSGSIZE;
 	if (r == -EBADMSG && t->framing.status == 200)
 		report_broken_gzip(t, why);
@@ -177,7 +203,8 @@ static bool body_is_whole(const struct transfer *t)
 
 	if (t->framing.has_length)
 		return t->wire_bytes == t->framing.length;
-	return t->gunzip && !t->garbled && gunzip_end(t->gunzip, &why) == 0;
+	return t->gunzip && !t->garbled && !t->response.packed &&
+	       gunzip_end(t->gunzip, &why) == 0;
 }
 
 static size_t take_body(char *data, size_t size, size_t n, void *arg)
@@ -528,12 +555,9 @@ static void describe_transfer_failure(struct transfer *t, CURLcode code)
 	struct http_client_response *r = &t->response;
 
 	if (r->result == HTTP_CLIENT_TOO_LARGE)
-		snprintf(r->message, sizeof(r->message),
-			"the body is larger than the limit of %zu bytes", t->max_bytes);
+		unpack_say_too_large(r, t->max_bytes);
 	else if (t->fault)
-		snprintf(r->message, sizeof(r->message),
-			"the answer is malformed: %s: mend the server, or the proxy before it",
-			t->fault);
+		unpack_say_malformed(r, t->fault);
 	else if (r->result == HTTP_CLIENT_REFUSED)
 		snprintf(r->message, sizeof(r->message),
 			"connection refused: is the server running?");
@@ -554,6 +578,11 @@ static void finish_body(struct transfer *t)
 	if (t->framing.chunked && !chunks_are_over(&t->chunks) && t->framing.status != 304 &&
 		t->framing.status != 204)
 		t->fault = "its chunks do not come to an end";
+	t->response.body.max = t->max_bytes;
+	if (t->response.packed)
+		return; /* unpack_body() does */
+	if (!unpack_has_digest(&t->response))
+		buffer_fini(&t->response.coded);
 	if (t->fault || !t->gunzip || t->garbled || gunzip_end(t->gunzip, &why) == 0)
 		return;
 	if (t->framing.status == 200)
@@ -923,7 +952,8 @@ int http_client_start(struct http_client *client, const struct http_client_reque
 	if (client->forget && !client->transfers)
 		renew_multi(client);
 	t->client = client;
-	t->max_bytes = q->max_bytes;
+	t->max_bytes = t->response.max_bytes = q->max_bytes;
+	t->may_be_packed = q->may_be_packed;
 	t->line = q->line;
 	t->must_end = q->must_end && !q->line;
 	t->timeout_ms = q->timeout_ms;

@@ -64,6 +64,7 @@ struct http_client_request {
 	const char *user, *password; /* basic authentication; NULL = none */
 	struct http_client_tls tls;
 	size_t max_bytes;    /* of the decoded body */
+	bool may_be_packed;  /* a large gzip body of a 200 is left to unpack_body(), on any thread */
 	uint64_t timeout_ms; /* total */
 	uint64_t connect_timeout_ms;
 	/* NULL, or what is asked for, in 64 characters that differ for each document, server and
@@ -107,8 +108,11 @@ struct http_client_response {
 	bool framed; /* body had a Content-Length, was chunked, or came by HTTP/2: its end is known
 		      */
 	struct buffer body;
-	/* the body as it was sent, if it was decoded and one of the digests came with it */
+	/* the body as it was sent, if it was decoded and one of the digests came with it, or if it
+	 * is packed */
 	struct buffer coded;
+	bool packed;      /* body is empty until unpack_body() */
+	size_t max_bytes; /* of the request */
 	uint64_t duration_ms;
 	uint64_t lookup_ms; /* of that: until the server's name was found */
 	/* the first of the server's certificates to expire, since 1970; 0 = not known: no TLS, a

@@ -315,6 +315,7 @@ static int send_request(struct exchange *x, const struct credentials *c,
 		.max_bytes = x->logging_in    ? EXCHANGE_MAX_LOGIN
 			     : x->kind->wraps ? 2 * x->q.place.max_bytes + KIND_MAX_WRAPPING
 					      : x->q.place.max_bytes,
+		.may_be_packed = x->q.document && !x->logging_in,
 		.timeout_ms = timeout_ms,
 		.connect_timeout_ms = timeout_ms < server->connect_timeout_ms
 					      ? timeout_ms
@@ -478,6 +479,11 @@ void exchange_hold(struct exchange *x, struct http_client_response *ret_response
 	buffer_init(&x->answer->coded, 0);
 	x->dropped = dropped;
 	x->dropped_arg = arg;
+}
+
+struct http_client_response *exchange_answer(struct exchange *x)
+{
+	return x->answer;
 }
 
 void exchange_end(struct exchange *x)

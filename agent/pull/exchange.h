@@ -87,6 +87,8 @@ void exchange_hold(struct exchange *x, struct http_client_response *ret_response
 /* Ends a held exchange: sends it again after exchange_again(), else takes it. */
 void exchange_end(struct exchange *x);
 bool exchange_held(const struct exchange *x);
+/* Within ended(): its answer, to unpack it. */
+struct http_client_response *exchange_answer(struct exchange *x);
 /* True when the request answered by ended() was conditional. */
 bool exchange_conditional(const struct exchange *x);
 /* Wipes a token that is no longer valid: the next exchange logs in. */

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "http/unpack.h"
 #include "pull/kinds/answer.h"
 
 struct reading {
@@ -27,9 +28,10 @@ struct reading {
 	struct reading_result result;
 };
 
-static void check_reading(const struct kind_place *place,
-	const struct http_client_response *response, bool conditional, struct reading_result *ret)
+static void check_reading(const struct kind_place *place, struct http_client_response *response,
+	bool conditional, struct reading_result *ret)
 {
+	unpack_body(response);
 	kind_answer_init(&ret->answer, place->max_bytes);
 	ret->verdict = answer_check(place, response, conditional, &ret->answer);
 }
@@ -113,12 +115,12 @@ static struct reading *reading_new(const struct kind_place *place)
 void reading_start(struct worker *thread, struct exchange *x, const struct kind_place *place,
 	const struct http_client_response *response, reading_done done, void *arg)
 {
-	bool large = thread && response->body.len + response->coded.len > READING_LARGE;
-	struct reading *r = large ? reading_new(place) : NULL;
+	bool large = response->packed || response->body.len + response->coded.len > READING_LARGE;
+	struct reading *r = large && thread ? reading_new(place) : NULL;
 	struct reading_result result;
 
 	if (!r) {
-		check_reading(place, response, exchange_conditional(x), &result);
+		check_reading(place, exchange_answer(x), exchange_conditional(x), &result);
 		done(arg, response, &result);
 		kind_answer_fini(&result.answer);
 		return;

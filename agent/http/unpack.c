@@ -1,0 +1,65 @@
+/*
+ * gzip bodies after their transfer. Surprising: the client has decoded the first 64 KiB already,
+ * to see that there is more; that is thrown away, for it costs less than to carry a decoder from
+ * thread to thread.
+ */
+#include "http/unpack.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+#include "http/gunzip.h"
+
+bool unpack_has_digest(const struct http_client_response *r)
+{
+	return r->content_digest[0] || r->repr_digest[0] || r->digest[0];
+}
+
+void unpack_say_too_large(struct http_client_response *r, size_t max_bytes)
+{
+	snprintf(r->message, sizeof(r->message), "the body is larger than the limit of %zu bytes",
+		max_bytes);
+}
+
+void unpack_say_malformed(struct http_client_response *r, const char *why)
+{
+	snprintf(r->message, sizeof(r->message),
+		"the answer is malformed: %s: mend the server, or the proxy before it", why);
+}
+
+static int decode(struct http_client_response *r, const char **ret_why)
+{
+	struct gunzip *g = gunzip_new();
+	int e = g ? gunzip_put(g, r->coded.data, r->coded.len, &r->body, ret_why) : -ENOMEM;
+
+	if (e == 0)
+		e = gunzip_end(g, ret_why);
+	gunzip_free(g);
+	return e;
+}
+
+void unpack_body(struct http_client_response *r)
+{
+	char sentence[256];
+	const char *why = "";
+	int e;
+
+	if (!r->packed)
+		return;
+	r->packed = false;
+	buffer_init(&r->body, r->max_bytes);
+	e = decode(r, &why);
+	if (e == -EMSGSIZE) {
+		r->result = HTTP_CLIENT_TOO_LARGE;
+		unpack_say_too_large(r, r->max_bytes);
+	} else if (e == -EBADMSG) {
+		r->result = HTTP_CLIENT_CODING;
+		snprintf(sentence, sizeof(sentence), "its gzip body is broken: %s", why);
+		unpack_say_malformed(r, sentence);
+	} else if (e) {
+		r->result = HTTP_CLIENT_PROTOCOL;
+		snprintf(r->message, sizeof(r->message), "out of memory");
+	}
+	if (!unpack_has_digest(r))
+		buffer_fini(&r->coded);
+}
