@@ -6,6 +6,7 @@ published afterwards, and SIGTERM is honoured within 5 s.
 A part of them by default; all with PULLET_ALL_DOCUMENTS=1.
 """
 import functools
+import gzip
 import http.server
 import json
 import os
@@ -62,6 +63,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.send_response(200)
         self.send_header('Content-Type', 'application/' + kind)
         self.send_header('Content-Length', str(len(text)))
+        if self.server.coding:
+            self.send_header('Content-Encoding', self.server.coding)
         self.end_headers()
         self.wfile.write(text)
 
@@ -72,7 +75,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 class Case(harness.Case):
     def serve(self):
         server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), Handler)
-        server.documents = {'/small': ('yaml', b'a: 1\nb: 2\n')}
+        server.documents, server.coding = {'/small': ('yaml', b'a: 1\nb: 2\n')}, None
         self.addCleanup(server.server_close)
         self.in_background(server)
         return server
@@ -180,6 +183,43 @@ configs:
         self.assertEqual(len(names), len(set(names)))
         self.assertGreaterEqual(len(names), 200)
 
+
+
+class Held(Case):
+    """How much of a large document's work is the loop's: its share of the processor time, which a busy machine does not change much."""
+
+    CHANGES, SHARE = 6, 1 / 50
+
+    def processor_ms(self, agent):
+        """Of (the loop, the checks' thread)."""
+        times = {}
+        for tid in os.listdir(f'/proc/{agent.pid}/task'):
+            with open(f'/proc/{agent.pid}/task/{tid}/comm', encoding='ascii') as f:
+                name = f.read().strip()
+            with open(f'/proc/{agent.pid}/task/{tid}/schedstat', encoding='ascii') as f:
+                times[name] = int(f.read().split()[0]) / 1e6
+        return times['pulletd'], times['pullet-validate']
+
+    def test_the_loop_does_nothing_of_it(self):
+        """In gzip, for what comes in is received by the loop, and takes its time."""
+        server, texts = self.serve(), [b'change: %d\n' % i + documents.keys(90000, 8, 'x' * 64) for i in (1, 2)]
+        packed = [gzip.compress(text, 1) for text in texts]
+        server.coding = 'gzip'
+        server.documents['/doc'] = ('yaml', packed[0])
+        agent = harness.Agent(self, f"""
+agent: {{state_dir: {self.dir}/state, runtime_dir: {self.dir}/run}}
+configs:
+  web: {{url: "http://127.0.0.1:{server.server_port}/doc", type: yaml, file: {self.dir}/out, interval: 1h, timeout: 60s}}
+""")
+        agent.refresh()
+        before = self.processor_ms(agent)
+        for i in range(self.CHANGES):
+            server.documents['/doc'] = ('yaml', packed[(i + 1) % 2])
+            self.assertEqual(agent.refresh()['outcome'], 'published')
+        loop, checks = (after - then for after, then in zip(self.processor_ms(agent), before))
+        self.assertEqual(self.read('out'), texts[0])
+        self.assertLess(loop, checks * self.SHARE, f'loop {loop:.1f} ms, checks {checks:.1f} ms')
+        agent.stop()
 
 
 class Asked(Case):

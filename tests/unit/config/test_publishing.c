@@ -31,6 +31,54 @@ static void publication__to_a_disk__is_the_workers(void **state)
 	assert_outcome(CONFIG_PUBLISHED);
 }
 
+/* Megabytes that go back to the system hold the loop. */
+static void publication__by_the_worker__is_freed_by_it(void **state)
+{
+	struct worker_job *job;
+
+	(void)state;
+	begin("");
+	world.disk.held = true;
+	pull_of("n: 2\n");
+	job = world_run_job(&world.disk);
+	assert_null(core.config->step.candidate->body.data);
+	assert_null(core.config->step.candidate->image);
+	world_end_job(&world.disk, job);
+	assert_shows("n: 2\n");
+}
+
+/* A pull that has ended meanwhile uses parts of it. */
+static void publication__by_the_worker__of_bytes_that_are_held__leaves_them(void **state)
+{
+	struct candidate *held;
+	struct worker_job *job;
+
+	(void)state;
+	begin("");
+	world.disk.held = true;
+	pull_of("n: 2\n");
+	held = latest_hold_bytes(core.config);
+	job = world_run_job(&world.disk);
+	world_end_job(&world.disk, job);
+	assert_shows("n: 2\n");
+	assert_memory_equal(held->body.data, "n: 2\n", 5);
+	candidate_free(held);
+}
+
+static void publication__by_the_worker__that_is_freed__is_in_the_store(void **state)
+{
+	struct worker_job *job;
+
+	(void)state;
+	begin("");
+	world.disk.held = true;
+	pull_of("n: 2\n");
+	job = world_run_job(&world.disk);
+	assert_null(latest_hold_bytes(core.config));
+	assert_int_equal(latest_version(core.config)->generation, 2);
+	world_end_job(&world.disk, job);
+}
+
 static void publication__in_memory__is_the_loops(void **state)
 {
 	(void)state;
@@ -680,6 +728,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CORE_TEST_DISK(publication__to_a_disk__is_the_workers),
+		CORE_TEST_DISK(publication__by_the_worker__is_freed_by_it),
+		CORE_TEST_DISK(publication__by_the_worker__of_bytes_that_are_held__leaves_them),
+		CORE_TEST_DISK(publication__by_the_worker__that_is_freed__is_in_the_store),
 		CORE_TEST(publication__in_memory__is_the_loops),
 		CORE_TEST(publication__that_is_large__is_the_workers),
 		CORE_TEST_DISK(retired__while_the_disk_has_a_version__finishes_it),

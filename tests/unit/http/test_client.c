@@ -991,6 +991,8 @@ static size_t code(unsigned char coded[256])
 	return z.total_out;
 }
 
+static bool may_be_packed;
+
 /* The first len bytes, as a whole body. */
 static void get_coded(struct client *c, struct site *s, const char *status, const char *encoding,
 	const unsigned char *coded, size_t len, bool chunked, size_t max_bytes)
@@ -1017,6 +1019,7 @@ static void get_coded(struct client *c, struct site *s, const char *status, cons
 	s->server.pause_ms = 0;
 	q = request_of(s);
 	q.max_bytes = max_bytes;
+	q.may_be_packed = may_be_packed;
 	run(c, s, &q);
 	free(body);
 }
@@ -1064,6 +1067,43 @@ static void gzip__with_a_digest__is_kept_as_it_was_sent_too(void **state)
 		assert_int_equal(c.response.coded.len, i ? len : 0);
 		assert_memory_equal(c.coded, coded, i ? len : 0);
 	}
+	site_close(&s);
+}
+
+/* What may be left to another thread: a large body of a 200. */
+static void gzip__that_may_be_packed__is_decoded_where_it_is_small(void **state)
+{
+	static const size_t sizes[] = {1000, 65536, 65537, 200000};
+	unsigned char coded[1024];
+	struct client c;
+	struct site s;
+	char *text = malloc(200000);
+
+	(void)state;
+	assert_non_null(text);
+	memset(text, 'a', 200000);
+	site_open(&s);
+	for (int i = 0; i < 8; i++) {
+		z_stream z = {0};
+		bool large = sizes[i / 2] > 65536, error = i % 2;
+
+		assert_int_equal(deflateInit2(&z, 6, Z_DEFLATED, 31, 8, 0), Z_OK);
+		z.next_in = (Bytef *)text;
+		z.avail_in = (uInt)sizes[i / 2];
+		z.next_out = coded;
+		z.avail_out = sizeof(coded);
+		assert_int_equal(deflate(&z, Z_FINISH), Z_STREAM_END);
+		deflateEnd(&z);
+		may_be_packed = true;
+		get_coded(&c, &s, error ? "404 Not Found" : "200 OK", "gzip", coded, z.total_out,
+			false, 1000000);
+		may_be_packed = false;
+		assert_int_equal(c.response.result, HTTP_CLIENT_OK);
+		assert_int_equal(c.response.packed, large && !error);
+		assert_int_equal(c.response.body.len, large && !error ? 0 : sizes[i / 2]);
+		assert_int_equal(c.response.coded.len, large && !error ? z.total_out : 0);
+	}
+	free(text);
 	site_close(&s);
 }
 
@@ -1490,6 +1530,7 @@ int main(void)
 		cmocka_unit_test(documents__beyond_the_places__have_new_connections),
 		cmocka_unit_test(gzip__that_is_whole__is_decoded),
 		cmocka_unit_test(gzip__with_a_digest__is_kept_as_it_was_sent_too),
+		cmocka_unit_test(gzip__that_may_be_packed__is_decoded_where_it_is_small),
 		cmocka_unit_test(header__of_a_digest__is_kept_with_all_its_lines),
 		cmocka_unit_test(gzip__that_is_not_whole__is_refused),
 		cmocka_unit_test(gzip__of_an_error__never_hides_its_status),
