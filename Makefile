@@ -167,6 +167,8 @@ $(BUILD)/sim/bugs/%/bug.o: $(BUILD)/sim/bugs/%/bug.c
 	$(call say,CC)$(CC) $(ALL_CFLAGS) $(PKG_CFLAGS) -iquote lib -w -c -o $@ $<
 $(BUILD)/replay/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS)
+$(BUILD)/bench/%.so: tests/bench/%.c
+	$(call say,LD)mkdir -p $(@D) && $(CC) $(subst -fPIE,-fPIC,$(ALL_CFLAGS)) $(subst -pie,-shared,$(ALL_LDFLAGS)) -o $@ $<
 $(BUILD)/bench/%: $(BUILD)/tests/bench/%.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS) $(BENCH_LIBS)
 $(PROGRAMS) $(UNIT) $(STRESS) $(REPLAY) $(BUILD)/fleet: $(if $(findstring thread,$(SAN)),$(BUILD)/tests/tsan.o)
@@ -400,10 +402,10 @@ bench-languages: ## measure: each binding beside its language's map, environment
 	@$(MAKE) --no-print-directory all
 	@PULLET_BUILD=$(abspath $(BUILD)) $(PYTHON) tests/bench/languages.py
 
-bench: deps all $(BENCH) $(BUILD)/bench/etcd_probe ## measure: engine beside its peers, push and etcd to visible beside the bare hops
+bench: deps all $(BENCH) $(BUILD)/bench/etcd_probe $(BUILD)/bench/turns.so ## measure: engine beside its peers, push and etcd to visible beside the bare hops
 	@PULLET_BUILD=$(BUILD) $(PYTHON) tests/bench/run.py measure $(BENCH_ONLY)
 
-bench-compare: deps all $(BENCH) $(BUILD)/bench/etcd_probe ## measure REV and this tree in turn (ROUNDS=5, BENCH_ONLY="latency etcd"): what differs
+bench-compare: deps all $(BENCH) $(BUILD)/bench/etcd_probe $(BUILD)/bench/turns.so ## measure REV and this tree in turn (ROUNDS=5, BENCH_ONLY="latency etcd"): what differs
 	@$(if $(REV),,echo 'make bench-compare REV=...: which version to compare with' >&2; exit 64)
 	@PULLET_BUILD=$(BUILD) $(if $(ROUNDS),ROUNDS=$(ROUNDS)) $(PYTHON) tests/bench/run.py compare $(REV) $(BENCH_ONLY)
 

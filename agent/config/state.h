@@ -29,8 +29,8 @@ enum run_state {
 	RUN_IDLE,
 	RUN_PULLING,
 	RUN_ASSEMBLING, /* what the pull brought becomes one version */
-	RUN_ASKING,  /* the rollout, about what the pull brought */
-	RUN_SETTLING /* ends as soon as nothing is left to do */
+	RUN_ASKING,     /* the rollout, about what the pull brought */
+	RUN_SETTLING    /* ends as soon as nothing is left to do */
 };
 
 /* How a run ended; CONFIG_NONE while it is not known. */
@@ -58,8 +58,8 @@ struct run {
 	struct pull *bootstrap;
 	bool bootstrapping;
 	struct assembly *assembling; /* on the checks' thread; NULL = none */
-	struct pull *rollout; /* NULL = none; asked within a run about what it brought */
-	char *missed;         /* why the run needed the bootstrap */
+	struct pull *rollout;        /* NULL = none; asked within a run about what it brought */
+	char *missed;                /* why the run needed the bootstrap */
 	enum supervisor_outcome missed_as;
 	enum kind_cause cause; /* of the last run's failure */
 	bool soon;             /* the run ended at its limit, but another address is ready */

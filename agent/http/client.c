@@ -29,13 +29,13 @@
 #include "http/connections.h"
 #include "http/framing.h"
 #include "http/gunzip.h"
-#include "http/unpack.h"
 
-#define ROOM_FROM (64u << 10) /* bytes of a body */
-#define MAX_OVERHEAD 1024u   /* of a gzip body that does not shrink, beyond max_bytes */
-#define TRIM_AFTER 256u      /* transfers: new connections leave holes in the heap */
+#define ROOM_FROM (64u << 10)    /* bytes of a body */
+#define MAX_OVERHEAD 1024u       /* of a gzip body that does not shrink, beyond max_bytes */
+#define TRIM_AFTER 256u          /* transfers: new connections leave holes in the heap */
 #define DECODED_HERE (64u << 10) /* bytes of a gzip body that may be packed: the rest is not */
-#define RECEIVED_AT_ONCE 4096L /* bytes; libcurl does it up to 100 times before others have a turn */
+#define RECEIVED_AT_ONCE                                                                           \
+	4096L                /* bytes; libcurl does it up to 100 times before others have a turn */
 #define MAX_CONNECTIONS 256L /* of all servers; each has its own limit of transfers */
 #define MAX_IDLE_CONNECTIONS 64L
 
@@ -153,7 +153,7 @@ static bool decode_piece(struct transfer *t, const char *data, size_t len)
 	body->max = may_be_packed && DECODED_HERE < t->max_bytes ? DECODED_HERE : t->max_bytes;
 	if (t->coded_bytes > t->max_bytes + MAX_OVERHEAD)
 		r = -EMSGSIZE;
-	else if (may_be_packed || unpack_has_digest(&t->response))
+	else if (may_be_packed || http_client_has_digest(&t->response))
 		r = buffer_append(&t->response.coded, data, len);
 	if (r == 0 && !t->response.packed) {
 		r = gunzip_put(t->gunzip, data, len, body, &why);
@@ -203,8 +203,7 @@ static bool body_is_whole(const struct transfer *t)
 
 	if (t->framing.has_length)
 		return t->wire_bytes == t->framing.length;
-	return t->gunzip && !t->garbled && !t->response.packed &&
-	       gunzip_end(t->gunzip, &why) == 0;
+	return t->gunzip && !t->garbled && !t->response.packed && gunzip_end(t->gunzip, &why) == 0;
 }
 
 static size_t take_body(char *data, size_t size, size_t n, void *arg)
@@ -555,9 +554,9 @@ static void describe_transfer_failure(struct transfer *t, CURLcode code)
 	struct http_client_response *r = &t->response;
 
 	if (r->result == HTTP_CLIENT_TOO_LARGE)
-		unpack_say_too_large(r, t->max_bytes);
+		snprintf(r->message, sizeof(r->message), HTTP_CLIENT_SAYS_TOO_LARGE, t->max_bytes);
 	else if (t->fault)
-		unpack_say_malformed(r, t->fault);
+		snprintf(r->message, sizeof(r->message), HTTP_CLIENT_SAYS_MALFORMED, "", t->fault);
 	else if (r->result == HTTP_CLIENT_REFUSED)
 		snprintf(r->message, sizeof(r->message),
 			"connection refused: is the server running?");
@@ -581,7 +580,7 @@ static void finish_body(struct transfer *t)
 	t->response.body.max = t->max_bytes;
 	if (t->response.packed)
 		return; /* unpack_body() does */
-	if (!unpack_has_digest(&t->response))
+	if (!http_client_has_digest(&t->response))
 		buffer_fini(&t->response.coded);
 	if (t->fault || !t->gunzip || t->garbled || gunzip_end(t->gunzip, &why) == 0)
 		return;

@@ -63,8 +63,8 @@ struct http_client_request {
 	const char *const *headers;  /* "Name: value", NULL-terminated; or NULL */
 	const char *user, *password; /* basic authentication; NULL = none */
 	struct http_client_tls tls;
-	size_t max_bytes;    /* of the decoded body */
-	bool may_be_packed;  /* a large gzip body of a 200 is left to unpack_body(), on any thread */
+	size_t max_bytes;   /* of the decoded body */
+	bool may_be_packed; /* a large gzip body of a 200 is left to unpack_body(), on any thread */
 	uint64_t timeout_ms; /* total */
 	uint64_t connect_timeout_ms;
 	/* NULL, or what is asked for, in 64 characters that differ for each document, server and
@@ -119,6 +119,17 @@ struct http_client_response {
 	 * connection used before, or no http_client_examine() */
 	int64_t certificates_end_ms;
 };
+
+/* Messages, also of unpack_body(). */
+#define HTTP_CLIENT_SAYS_TOO_LARGE "the body is larger than the limit of %zu bytes"
+#define HTTP_CLIENT_SAYS_MALFORMED                                                                 \
+	"the answer is malformed: %s%s: mend the server, or the proxy before it"
+
+/* One of the digest headers came: the sent form of the body is needed, too. */
+static inline bool http_client_has_digest(const struct http_client_response *r)
+{
+	return r->content_digest[0] || r->repr_digest[0] || r->digest[0];
+}
 
 struct http_client *http_client_new(struct loop *l);
 /* Cancels what runs (without calling done) and frees. */

@@ -10,23 +10,6 @@
 
 #include "http/gunzip.h"
 
-bool unpack_has_digest(const struct http_client_response *r)
-{
-	return r->content_digest[0] || r->repr_digest[0] || r->digest[0];
-}
-
-void unpack_say_too_large(struct http_client_response *r, size_t max_bytes)
-{
-	snprintf(r->message, sizeof(r->message), "the body is larger than the limit of %zu bytes",
-		max_bytes);
-}
-
-void unpack_say_malformed(struct http_client_response *r, const char *why)
-{
-	snprintf(r->message, sizeof(r->message),
-		"the answer is malformed: %s: mend the server, or the proxy before it", why);
-}
-
 static int decode(struct http_client_response *r, const char **ret_why)
 {
 	struct gunzip *g = gunzip_new();
@@ -40,7 +23,6 @@ static int decode(struct http_client_response *r, const char **ret_why)
 
 void unpack_body(struct http_client_response *r)
 {
-	char sentence[256];
 	const char *why = "";
 	int e;
 
@@ -51,15 +33,15 @@ void unpack_body(struct http_client_response *r)
 	e = decode(r, &why);
 	if (e == -EMSGSIZE) {
 		r->result = HTTP_CLIENT_TOO_LARGE;
-		unpack_say_too_large(r, r->max_bytes);
+		snprintf(r->message, sizeof(r->message), HTTP_CLIENT_SAYS_TOO_LARGE, r->max_bytes);
 	} else if (e == -EBADMSG) {
 		r->result = HTTP_CLIENT_CODING;
-		snprintf(sentence, sizeof(sentence), "its gzip body is broken: %s", why);
-		unpack_say_malformed(r, sentence);
+		snprintf(r->message, sizeof(r->message), HTTP_CLIENT_SAYS_MALFORMED,
+			"its gzip body is broken: ", why);
 	} else if (e) {
 		r->result = HTTP_CLIENT_PROTOCOL;
 		snprintf(r->message, sizeof(r->message), "out of memory");
 	}
-	if (!unpack_has_digest(r))
+	if (!http_client_has_digest(r))
 		buffer_fini(&r->coded);
 }

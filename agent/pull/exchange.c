@@ -307,6 +307,7 @@ static int send_request(struct exchange *x, const struct credentials *c,
 		.method = r->method,
 		.body = r->body.data,
 		.body_len = r->body.len,
+		.may_be_packed = x->q.document && !x->logging_in,
 		.headers = headers,
 		.user = basic ? c->user : NULL,
 		.password = basic ? c->password : NULL,
@@ -315,7 +316,6 @@ static int send_request(struct exchange *x, const struct credentials *c,
 		.max_bytes = x->logging_in    ? EXCHANGE_MAX_LOGIN
 			     : x->kind->wraps ? 2 * x->q.place.max_bytes + KIND_MAX_WRAPPING
 					      : x->q.place.max_bytes,
-		.may_be_packed = x->q.document && !x->logging_in,
 		.timeout_ms = timeout_ms,
 		.connect_timeout_ms = timeout_ms < server->connect_timeout_ms
 					      ? timeout_ms

@@ -41,8 +41,8 @@ struct candidate {
 /* An empty one; NULL when there is no memory. */
 struct candidate *candidate_new(void);
 void candidate_free(struct candidate *c);
-/* Keeps it, and its body as it is, until one more candidate_free(); both on the loop. NULL: the body
- * is gone, for it is in the store. */
+/* Keeps it, and its body as it is, until one more candidate_free(); both on the loop. NULL: the
+ * body is gone, for it is in the store. */
 struct candidate *candidate_hold(struct candidate *c);
 /* It is published: frees the body, of which the length stays, unless somebody holds it; text and
  * snapshot. On any thread. */

@@ -20,8 +20,8 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)
 RESULTS = os.path.join(ROOT, 'tests', 'bench', 'RESULTS.md')
 BUILD = os.environ.get('PULLET_BUILD', 'build')
 TARGET = re.compile(r'(PASS|MISS)  (.+): ([0-9.]+) ?(\S*) \(target: at (most|least) ([0-9.]+)\)$')
-SCRIPTS = ('etcd', 'growth')  # the others are programs
-PROBES = ('etcd_probe',)  # programs of those
+SCRIPTS = ('beside', 'etcd', 'growth')  # the others are programs
+PROBES = {'etcd_probe': 'etcd_probe', 'turns': 'turns.so'}  # what those use: sources, and what is built of them
 BEGIN, END = '<!-- written by make bench -->\n', '<!-- end -->\n'
 
 
@@ -92,7 +92,7 @@ def measure(chosen):
 def build(root, chosen):
     """The programs of another version, by its own Makefile."""
     programs = [name for name in chosen if name not in SCRIPTS]
-    probes = [p for p in PROBES if os.path.exists(os.path.join(root, 'tests', 'bench', f'{p}.c'))]
+    probes = [made for source, made in PROBES.items() if os.path.exists(os.path.join(root, 'tests', 'bench', f'{source}.c'))]
     targets = [os.path.join('build', 'bench', name) for name in [f'bench_{p}' for p in programs] + probes]
     subprocess.run(['make', '-s', f'-j{os.cpu_count()}', 'all', *targets], cwd=root, check=True, env={k: v for k, v in os.environ.items() if k not in (
         'MAKEFLAGS', 'MAKELEVEL', 'MFLAGS', 'SAN')})
