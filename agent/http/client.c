@@ -34,9 +34,8 @@
 #define MAX_OVERHEAD 1024u       /* of a gzip body that does not shrink, beyond max_bytes */
 #define TRIM_AFTER 256u          /* transfers: new connections leave holes in the heap */
 #define DECODED_HERE (64u << 10) /* bytes of a gzip body that may be packed: the rest is not */
-#define RECEIVED_AT_ONCE                                                                           \
-	4096L                /* bytes; libcurl does it up to 100 times before others have a turn */
-#define MAX_CONNECTIONS 256L /* of all servers; each has its own limit of transfers */
+#define RECEIVED_AT_ONCE 4096L   /* bytes; libcurl does it 100 times before others have a turn */
+#define MAX_CONNECTIONS 256L     /* of all servers; each has its own limit of transfers */
 #define MAX_IDLE_CONNECTIONS 64L
 
 struct http_client {

@@ -26,7 +26,7 @@ void unpack_body(struct http_client_response *r)
 	const char *why = "";
 	int e;
 
-	if (!r->packed)
+	if (!r->packed || r->result != HTTP_CLIENT_OK)
 		return;
 	r->packed = false;
 	buffer_init(&r->body, r->max_bytes);

@@ -9,8 +9,8 @@
 
 #include "http/client.h"
 
-/* Does nothing where the body is not packed. Else the body, result and message become what they
- * would be if it had been decoded as it came. */
+/* Does nothing where the body is not packed, or did not come whole. Else the body, result and
+ * message become what they would be if it had been decoded as it came. */
 void unpack_body(struct http_client_response *r);
 
 #endif

@@ -97,6 +97,20 @@ static void body__that_is_cut_or_longer__is_refused(void **state)
 	release(&r);
 }
 
+/* Why the transfer failed is what counts. */
+static void body__that_did_not_come_whole__is_left(void **state)
+{
+	struct http_client_response r = packed(SIZE);
+
+	(void)state;
+	r.result = HTTP_CLIENT_NETWORK;
+	r.coded.len--;
+	unpack_body(&r);
+	assert_int_equal(r.result, HTTP_CLIENT_NETWORK);
+	assert_int_equal(r.body.len, 0);
+	release(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -104,6 +118,7 @@ int main(void)
 		cmocka_unit_test(body__with_a_digest__is_kept_as_it_was_sent_too),
 		cmocka_unit_test(body__that_is_too_large__is_refused),
 		cmocka_unit_test(body__that_is_cut_or_longer__is_refused),
+		cmocka_unit_test(body__that_did_not_come_whole__is_left),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
