@@ -925,8 +925,8 @@ class Hostile(HttpCase):
 
     def test_who_closes_half_is_answered_whole(self):
         """As `printf ... | nc -N` does: all that was asked for comes, then the end."""
-        agent = self.agent(names=[f'c{i:02}' for i in range(40)])
-        agent.log.wait('published.*config=c39')
+        agent = self.agent(names=[f'c{i:03}' for i in range(150)])
+        agent.log.wait('published.*config=c149')
         one = b'GET /%s HTTP/1.1\r\nHost: localhost\r\n\r\n'
         for where in (agent, None):
             s = self.raw(b''.join(one % p for p in (b'livez', b'metrics', b'none', b'v1/status', b'livez')), where)
@@ -943,8 +943,8 @@ class Hostile(HttpCase):
             stream.close()
             self.assertEqual([code for code, _ in bodies], [200, 200, 404, 200, 200])
             self.assertGreater(len(bodies[1][1]), 65536)
-            self.assertIn(b'c39', bodies[1][1][-65536:])
-            self.assertEqual(len(json.loads(bodies[3][1])['configs']), 40)
+            self.assertIn(b'c149', bodies[1][1][-65536:])
+            self.assertEqual(len(json.loads(bodies[3][1])['configs']), 150)
         agent.stop()
 
     def test_old_and_odd_requests(self):
@@ -1034,9 +1034,9 @@ class Hostile(HttpCase):
         return (int(fields[11]) + int(fields[12])) / os.sysconf('SC_CLK_TCK')
 
     def test_answers_that_nobody_reads_are_bounded(self):
-        names = [f'config-{i:04}' for i in range(400)]
+        names = [f'config-{i:057}' for i in range(800)]  # as long as names may be
         agent = self.agent(names=names)
-        agent.ready()
+        agent.log.wait(f'published.*config={names[-1]}')  # reads what it says meanwhile: a full pipe would hold it
         self.until(lambda: self.ask('GET', '/readyz', agent).status == 200, 'all are published')
         size = len(self.ask('GET', '/metrics', agent).body)
         before = self.memory_kb(agent)
