@@ -81,7 +81,7 @@ static unsigned char find_state(const char *name)
 	static const char *const names[STATES] = {"ok", "waiting", "failing", "stale"};
 	unsigned char k = 0;
 
-	while (strcmp(names[k], name) != 0)
+	while (k < STATES - 1 && strcmp(names[k], name) != 0)
 		k++;
 	return k;
 }
