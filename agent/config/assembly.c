@@ -11,8 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Smaller ones are put together on the loop: the way there and back costs more. */
-#define LARGE (64u << 10)
+#include "pull/reading.h"
 
 struct assembly {
 	struct worker_job job;
@@ -121,7 +120,7 @@ static bool is_large_pull(const struct config *c, const struct assembly *a)
 
 		bytes += part->state == PULL_HELD ? a->held.parts[i].len : part->body.len;
 	}
-	return bytes > LARGE;
+	return bytes > READING_LARGE;
 }
 
 void assembly_start(struct config *c)

@@ -85,7 +85,7 @@ void environment_read(struct loader *l, const char *file, const struct buffer *t
 }
 
 /* The last line counts, as in a shell. */
-static const char *find_value(const struct environment *e, const char *name)
+static const char *find_variable(const struct environment *e, const char *name)
 {
 	const char *value = getenv(name);
 
@@ -130,7 +130,7 @@ static const char *resolve_reference(struct filling *f, const struct node *n, co
 	}
 	name = strndup(begin, len);
 	f->l->no_memory |= !name;
-	value = name ? find_value(&f->l->environment, name) : NULL;
+	value = name ? find_variable(&f->l->environment, name) : NULL;
 	if (!value)
 		loader_complain(f->l, at,
 			"${%.*s} is not set: set it in the environment of the agent, or in the "

@@ -71,47 +71,6 @@ static int finish_loading(struct loader *l, const char *main_file, struct settin
 
 /* ---- files ---- */
 
-static void load_environment(struct loader *l, const struct document *d);
-
-/* With what the environment has to say. */
-static void read_document(struct loader *l, const struct document *d)
-{
-	struct document *filled = NULL;
-	int r;
-
-	if (l->file == l->files[0])
-		load_environment(l, d);
-	r = environment_fill(l, d, &filled);
-	if (r) {
-		l->no_memory |= r == -ENOMEM;
-		l->config_missed = true;
-		return;
-	}
-	settings_keys_read(l, document_root(filled ? filled : d));
-	document_free(filled);
-}
-
-static void parse_config_file(struct loader *l, const char *file, const char *data, size_t len)
-{
-	char shown[sizeof(((struct document_error *)NULL)->message)];
-	struct document_error error = {0};
-	struct document *d = NULL;
-	int r = document_parse(DOCUMENT_YAML, data, len,
-		DOCUMENT_KEEP_DUPLICATES | DOCUMENT_ALLOW_EMPTY, &d, &error);
-
-	l->file = file;
-	if (r == 0) {
-		read_document(l, d);
-	} else if (r == -ENOMEM) {
-		l->no_memory = true;
-	} else {
-		l->config_missed = true; /* the text there may be a secret */
-		loader_complain(l, (struct place){file, error.line, error.column}, "%s",
-			sentence_show(shown, sizeof(shown), error.message, AUDIENCE_READER));
-	}
-	document_free(d);
-}
-
 /* The whole of a regular file, through symlinks: volumes of Kubernetes are made of them. 0, or
  * -errno: -EMSGSIZE when it is too large, -EINVAL when it is not a regular file. */
 static int read_config_file(const char *path, struct buffer *out, char why[FILE_WHY])
@@ -178,16 +137,6 @@ static void use_file(struct loader *l, char *name,
 	buffer_fini(&text);
 }
 
-static void use_configuration(struct loader *l, const char *file, const struct buffer *text)
-{
-	parse_config_file(l, file, text->data ? text->data : "", text->len);
-}
-
-static void load_file(struct loader *l, char *name)
-{
-	use_file(l, name, use_configuration);
-}
-
 static void load_environment(struct loader *l, const struct document *d)
 {
 	const struct node *n = node_find(document_root(d), "env_file");
@@ -200,6 +149,55 @@ static void load_environment(struct loader *l, const struct document *d)
 		loader_complain(l, walk_place(l, n), "env_file %s", why);
 	else
 		use_file(l, loader_copy(l, n->text), environment_read);
+}
+
+/* With what the environment has to say. */
+static void read_document(struct loader *l, const struct document *d)
+{
+	struct document *filled = NULL;
+	int r;
+
+	if (l->file == l->files[0])
+		load_environment(l, d);
+	r = environment_fill(l, d, &filled);
+	if (r) {
+		l->no_memory |= r == -ENOMEM;
+		l->config_missed = true;
+		return;
+	}
+	settings_keys_read(l, document_root(filled ? filled : d));
+	document_free(filled);
+}
+
+static void parse_config_file(struct loader *l, const char *file, const char *data, size_t len)
+{
+	char shown[sizeof(((struct document_error *)NULL)->message)];
+	struct document_error error = {0};
+	struct document *d = NULL;
+	int r = document_parse(DOCUMENT_YAML, data, len,
+		DOCUMENT_KEEP_DUPLICATES | DOCUMENT_ALLOW_EMPTY, &d, &error);
+
+	l->file = file;
+	if (r == 0) {
+		read_document(l, d);
+	} else if (r == -ENOMEM) {
+		l->no_memory = true;
+	} else {
+		l->config_missed = true; /* the text there may be a secret */
+		loader_complain(l, (struct place){file, error.line, error.column}, "%s",
+			sentence_show(shown, sizeof(shown), error.message, AUDIENCE_READER));
+	}
+	document_free(d);
+}
+
+static void use_configuration(struct loader *l, const char *file, const struct buffer *text)
+{
+	parse_config_file(l, file, text->data ? text->data : "", text->len);
+}
+
+static void load_file(struct loader *l, char *name)
+{
+	use_file(l, name, use_configuration);
 }
 
 /* conf.d beside the main file; none is no error. */
