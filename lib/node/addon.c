@@ -610,7 +610,7 @@ static napi_value strerror_of(napi_env env, napi_callback_info info)
 	return string(env, text, strlen(text));
 }
 
-/* handle() -> what is to be opened */
+/* handle() -> a handle that open() has not opened yet */
 static napi_value make_handle(napi_env env, napi_callback_info info)
 {
 	struct handle *h = calloc(1, sizeof(*h));
