@@ -192,12 +192,7 @@ class Held(Case):
 
     def processor_ms(self, agent):
         """Of (the loop, the checks' thread)."""
-        times = {}
-        for tid in os.listdir(f'/proc/{agent.pid}/task'):
-            with open(f'/proc/{agent.pid}/task/{tid}/comm', encoding='ascii') as f:
-                name = f.read().strip()
-            with open(f'/proc/{agent.pid}/task/{tid}/schedstat', encoding='ascii') as f:
-                times[name] = int(f.read().split()[0]) / 1e6
+        times = dict(harness.processor_ms(agent.pid))
         return times['pulletd'], times['pullet-validate']
 
     def test_the_loop_does_nothing_of_it(self):
@@ -355,12 +350,7 @@ configs:
 
     def judge_ms(self, agent):
         """Processor time of the checks' thread."""
-        for tid in os.listdir(f'/proc/{agent.pid}/task'):
-            with open(f'/proc/{agent.pid}/task/{tid}/comm', encoding='ascii') as f:
-                if f.read() == 'pullet-validate\n':
-                    with open(f'/proc/{agent.pid}/task/{tid}/schedstat', encoding='ascii') as f:
-                        return int(f.read().split()[0]) / 1e6
-        return 0
+        return dict(harness.processor_ms(agent.pid)).get('pullet-validate', 0)
 
     def begin(self):
         """An agent that is in the middle of it."""

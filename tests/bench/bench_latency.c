@@ -121,22 +121,14 @@ static void pause_a_little(unsigned *state)
 /* ---- samples ---- */
 
 struct samples {
-	uint64_t *ns;
+	double *ns;
 	size_t n;
 };
-
-static int ascending(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
 
 /* In microseconds; sorts. */
 static double quantile(struct samples *s, double q)
 {
-	qsort(s->ns, s->n, sizeof(*s->ns), ascending);
-	return s->n ? (double)s->ns[(size_t)(q * (double)(s->n - 1))] / 1000 : 0;
+	return s->n ? bench_quantile(s->ns, s->n, q) / 1000 : 0;
 }
 
 /* ---- the document and its origin ---- */
@@ -379,10 +371,10 @@ static void push_to_visible(struct samples *s, size_t n)
 		if (end == 0)
 			lost++;
 		else if (i >= WARM_UP) {
-			s->ns[s->n++] = end - begin;
-			phases[0].ns[phases[0].n++] = asked - begin;
-			phases[1].ns[phases[1].n++] = answered - asked;
-			phases[2].ns[phases[2].n++] = end > answered ? end - answered : 0;
+			s->ns[s->n++] = (double)(end - begin);
+			phases[0].ns[phases[0].n++] = (double)(asked - begin);
+			phases[1].ns[phases[1].n++] = (double)(answered - asked);
+			phases[2].ns[phases[2].n++] = (double)(end > answered ? end - answered : 0);
 		}
 	}
 }
@@ -409,7 +401,7 @@ static void origin_to_visible(struct samples *s, size_t n)
 		if (i < WARM_UP)
 			continue; /* its first message may come before the subscription */
 		if (end)
-			s->ns[s->n++] = end - begin;
+			s->ns[s->n++] = (double)(end - begin);
 		else
 			lost++;
 	}
@@ -426,7 +418,7 @@ static void spin(struct samples *s, uint64_t begin)
 	while ((end = atomic_load(&arrived)) == 0 && bench_now_ns() - begin < GIVE_UP_NS)
 		;
 	if (end)
-		s->ns[s->n++] = end - begin;
+		s->ns[s->n++] = (double)(end - begin);
 	else
 		lost++;
 }
@@ -521,7 +513,7 @@ static void by_helper(struct samples *s, size_t n, void (*work)(void), bool wake
 			die("eventfd");
 		while ((took = atomic_load(&helper.took)) == 0)
 			;
-		s->ns[s->n++] = wake_only ? atomic_load(&helper.woken_at) - begin : took;
+		s->ns[s->n++] = (double)(wake_only ? atomic_load(&helper.woken_at) - begin : took);
 	}
 }
 
@@ -628,12 +620,12 @@ int main(int argc, char **argv)
 	unsigned rounds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 3;
 	static struct figure figures[ROWS];
 	char from[64], channel[64];
-	struct samples s = {.ns = calloc(n + 64, sizeof(uint64_t))};
+	struct samples s = {.ns = calloc(n + 64, sizeof(double))};
 	const char *tmp = getenv("TMPDIR");
 	double ratio, of_serve;
 
 	for (int i = 0; i < 3; i++)
-		phases[i].ns = calloc((n + 64) * (MAX_ROUNDS + 1), sizeof(uint64_t));
+		phases[i].ns = calloc((n + 64) * (MAX_ROUNDS + 1), sizeof(double));
 
 	if (rounds < 1 || rounds > MAX_ROUNDS || n < 10 || !s.ns)
 		return 64;

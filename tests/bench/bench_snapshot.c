@@ -160,18 +160,6 @@ static void end(pid_t child)
 	waitpid(child, NULL, 0);
 }
 
-static void target_at_least(const char *what, double figure, double limit, const char *unit)
-{
-	printf("%s  %s: %.2f %s (target: at least %.2f)\n", figure >= limit ? "PASS" : "MISS", what,
-		figure, unit, limit);
-}
-
-static void target_times(const char *what, double figure, double limit)
-{
-	printf("%s  %s: %.2f x (target: at most %.2f)\n", figure <= limit ? "PASS" : "MISS", what,
-		figure, limit);
-}
-
 /* ---- keys and values ---- */
 
 static void make_keys(uint32_t count)
@@ -753,7 +741,7 @@ static void print_lookups(void)
 	for (size_t i = 0; i < COUNT(columns); i++) {
 		snprintf(what, sizeof(what), "%u keys, %s, pullet_get : plain hash", counts[i / 2],
 			i % 2 ? "uniform" : "hot");
-		target_times(what, of[PLAIN][i], 1.3);
+		bench_ratio(what, of[PLAIN][i], 1.3);
 	}
 	for (size_t i = 0; i < COUNT(columns); i += 2) {
 		snprintf(what, sizeof(what), "%u keys, hot, pullet_key_get", counts[i / 2]);
@@ -762,12 +750,12 @@ static void print_lookups(void)
 	for (size_t i = 0; i < COUNT(columns); i++) {
 		snprintf(what, sizeof(what), "%u keys, %s, pullet_get : tinycdb", counts[i / 2],
 			i % 2 ? "uniform" : "hot");
-		target_times(what, of[CDB][i], 0.5);
+		bench_ratio(what, of[CDB][i], 0.5);
 	}
 	for (size_t i = 0; i < COUNT(columns); i++) {
 		snprintf(what, sizeof(what), "%u keys, %s, two readers : one", counts[i / 2],
 			i % 2 ? "uniform" : "hot");
-		target_at_least(what, gain[PULLET][i], 1.9, "x");
+		bench_least(what, gain[PULLET][i], 1.9, "x");
 		printf("      (plain hash: %.2f x)\n", gain[PLAIN][i]);
 	}
 }
@@ -1128,7 +1116,7 @@ static void measure_wakes(void)
 		bench_row(ways[way], figures[way], 2);
 	}
 	printf("\n");
-	target_times("swap to awake, p50 : bare futex",
+	bench_ratio("swap to awake, p50 : bare futex",
 		figures[WAKE_PAGE][0] / figures[WAKE_FUTEX][0], 1.5);
 	image_close(images[WAKE_PAGE]);
 	image_close(images[WAKE_PULLET]);
@@ -1171,7 +1159,7 @@ int main(void)
 	printf("\n");
 	bench_target("a million keys, built and published",
 		(written[2].build_ms + written[2].publish_ms) / 1e3, 2, "s");
-	target_times("a million keys, memory : image", written[2].times_in_memory, 3);
+	bench_ratio("a million keys, memory : image", written[2].times_in_memory, 3);
 	clean_up();
 	return 0;
 }

@@ -16,7 +16,7 @@ import statistics
 import subprocess
 import sys
 
-from place import Place, target  # finds the two that follow
+from place import Place, quantile, target  # finds the two that follow
 
 import etcd
 import harness
@@ -102,15 +102,10 @@ class Bench:
         return rows
 
 
-def p99(values):
-    values = sorted(values)
-    return values[int((len(values) - 1) * 0.99)]
-
-
 def show(rounds):
     """Prints the tables."""
     middle = {name: statistics.median(statistics.median(r[name]) for r in rounds) for name in rounds[0]}
-    late = {name: p99([value for r in rounds for value in r[name]]) for name in rounds[0]}
+    late = {name: quantile([value for r in rounds for value in r[name]], 0.99) for name in rounds[0]}
 
     print(f'{"the bare hops":<34} {"p50":>8} {"p99":>8}   us')
     for name, told in (('put', 'put: request to answer'), ('watch event', 'put answered to event read'),

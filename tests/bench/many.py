@@ -17,7 +17,7 @@ import re
 import statistics
 import time
 
-from place import Place  # finds the next ones
+from place import Place, quantile  # finds the next ones
 
 import harness
 from growth import FILE, Agent
@@ -25,10 +25,6 @@ from harness import Nginx, UnixConnection
 from test_push import Publisher
 
 CHANGES, SCRAPES, ROUNDS = 100, 20, 3
-
-
-def quantile(values, q):
-    return sorted(values)[int(q * (len(values) - 1))]
 
 
 class Many:
@@ -51,9 +47,7 @@ class Many:
         self.change()
 
     def loop_ms(self):
-        pid = self.agent.process.pid
-        with open(f'/proc/{pid}/task/{pid}/schedstat', encoding='ascii') as f:
-            return int(f.read().split()[0]) / 1e6
+        return dict(harness.processor_ms(self.agent.process.pid))['pulletd']
 
     def rss_kb(self):
         with open(f'/proc/{self.agent.process.pid}/status', encoding='ascii') as f:

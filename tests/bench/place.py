@@ -31,6 +31,11 @@ class Place(contextlib.ExitStack):
         return self.enter_context(Place(self.path(name)))
 
 
+def quantile(values, share):
+    """The value at this share of the way from the least to the greatest."""
+    return sorted(values)[int((len(values) - 1) * share)]
+
+
 def target(what, figure, limit, unit='x'):
     """One line for a target: at most `limit`. run.py reads these lines."""
     print(f'{"PASS" if figure <= limit else "MISS"}  {what}: {figure:.2f} {unit} (target: at most {limit:.2f})', flush=True)

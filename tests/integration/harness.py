@@ -458,6 +458,15 @@ class Nginx(Program):
         super().close()
 
 
+def processor_ms(pid):
+    """[(name, milliseconds of processor time)] of the threads of a process that are there now."""
+    threads = []
+    for task in os.listdir(f'/proc/{pid}/task'):
+        with open(f'/proc/{pid}/task/{task}/comm', encoding='ascii') as name, open(f'/proc/{pid}/task/{task}/schedstat', encoding='ascii') as times:
+            threads.append((name.read().rstrip('\n'), int(times.read().split()[0]) / 1e6))
+    return threads
+
+
 def children(pid):
     with open(f'/proc/{pid}/task/{pid}/children', encoding='ascii') as f:
         return [int(p) for p in f.read().split()]
