@@ -7,9 +7,9 @@
  *
  * What surprises: no class, for to ask V8 for what an object wraps takes as long as two look-ups,
  * and an external is that already. slice() waits in a thread of libuv's pool, on a second handle
- *that only that thread touches while it runs; the first one stays with JavaScript. It is opened
- *here, in JavaScript's thread, because opening reads the environment. Whoever of the object and the
- * thread is last frees the struct. While each() reads, a setter on Array.prototype may run and
+ * that only that thread touches while it runs; the first one stays with JavaScript. It is opened
+ * here, in JavaScript's thread, because opening reads the environment. Whoever of the object and
+ * the thread is last frees the struct. While each() reads, a setter on Array.prototype may run and
  * try to move or close what is read: `reading` refuses it.
  */
 #ifndef _GNU_SOURCE

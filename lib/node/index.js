@@ -106,57 +106,46 @@ class Key {
     return this.#name;
   }
 
-  #known(place) {
+  // What look() says of the key, kept in that place of values.
+  #find(place, look, fallback) {
     if (this.#moves !== this.#state.moves) {
       this.#values.fill(UNKNOWN);
       this.#moves = this.#state.moves;
     }
-    return this.#values[place];
-  }
-
-  get(fallback) {
-    let value = this.#known(0);
+    let value = this.#values[place];
     if (value === UNKNOWN) {
-      value = read(this.#handle, this.#name);
-      if (!isContainer(value)) this.#values[0] = value;
+      value = look(this.#handle, this.#name);
+      if (!isContainer(value)) this.#values[place] = value;
     }
     return value === undefined ? fallback : value;
   }
 
+  get(fallback) {
+    return this.#find(0, read, fallback);
+  }
+
   getString(fallback) {
-    let value = this.#known(1);
-    if (value === UNKNOWN) value = this.#values[1] = addon.getString(this.#handle, this.#name);
-    return value === undefined ? fallback : value;
+    return this.#find(1, addon.getString, fallback);
   }
 
   getInt(fallback) {
-    let value = this.#known(2);
-    if (value === UNKNOWN) value = this.#values[2] = addon.getInt(this.#handle, this.#name);
-    return value === undefined ? fallback : value;
+    return this.#find(2, addon.getInt, fallback);
   }
 
   getNumber(fallback) {
-    let value = this.#known(3);
-    if (value === UNKNOWN) value = this.#values[3] = addon.getNumber(this.#handle, this.#name);
-    return value === undefined ? fallback : value;
+    return this.#find(3, addon.getNumber, fallback);
   }
 
   getBoolean(fallback) {
-    let value = this.#known(4);
-    if (value === UNKNOWN) value = this.#values[4] = addon.getBoolean(this.#handle, this.#name);
-    return value === undefined ? fallback : value;
+    return this.#find(4, addon.getBoolean, fallback);
   }
 
   getDuration(fallback) {
-    let value = this.#known(5);
-    if (value === UNKNOWN) value = this.#values[5] = addon.getDuration(this.#handle, this.#name);
-    return value === undefined ? fallback : value;
+    return this.#find(5, addon.getDuration, fallback);
   }
 
   getSize(fallback) {
-    let value = this.#known(6);
-    if (value === UNKNOWN) value = this.#values[6] = addon.getSize(this.#handle, this.#name);
-    return value === undefined ? fallback : value;
+    return this.#find(6, addon.getSize, fallback);
   }
 }
 
