@@ -78,6 +78,7 @@ static bool awaits_rebuild(const struct session *s)
 static void rebuild_later(struct session *s, enum session_phase phase, uint64_t now_ms)
 {
 	s->phase = phase;
+	s->heard_heartbeat = false;
 	s->deadline_ms = now_ms + s->retry_ms / 2 + sys_random_upto(s->sys, s->retry_ms / 2);
 	s->retry_ms = s->retry_ms * 2 > s->retry_max_ms ? s->retry_max_ms : s->retry_ms * 2;
 }
@@ -90,11 +91,11 @@ static enum session_action give_up_connection(struct session *s, enum subscriber
 	const char *public_key = s->public_key[0] ? s->public_key : NULL;
 	unsigned repeated;
 
+	if (state == PUSH_REFUSED) /* whoever sees the state sees it counted */
+		count_one(&s->refused);
 	atomic_store(&s->error, error);
 	atomic_store(&s->state, state);
 	rebuild_later(s, SESSION_CLOSED, now_ms);
-	if (state == PUSH_REFUSED)
-		count_one(&s->refused);
 	if (log_limit_pass(&s->log_limit, now_ms, cause, &repeated))
 		log_warn(state == PUSH_REFUSED
 				 ? "push channel refused: pulls go on by interval"
@@ -228,14 +229,14 @@ static void begin_handshake(struct session *s, uint64_t now_ms)
 	s->handshake_ms = now_ms;
 }
 
-static void connection_made(struct session *s)
+/* Messages of this connection may have been taken before this event was. */
+static void connection_made(struct session *s, uint64_t now_ms)
 {
 	count_one(&s->connects);
 	atomic_store(&s->error, NULL);
 	atomic_store(&s->state, PUSH_CONNECTED);
 	s->phase = SESSION_UP;
-	s->heard_heartbeat = false;
-	s->deadline_ms = 0;
+	set_silence_deadline(s, now_ms);
 	s->retry_ms = s->reconnect_ms;
 	if (!s->quiet)
 		log_info("push channel connected", "endpoint", s->at.endpoint);
@@ -262,7 +263,6 @@ static enum session_action connection_lost(struct session *s, uint64_t now_ms)
 		return fail_connection(s, SESSION_NO_PUBLISHER, now_ms);
 	if (atomic_exchange(&s->state, PUSH_CONNECTING) != PUSH_CONNECTING)
 		report_lost(s, now_ms);
-	s->heard_heartbeat = false;
 	/* libzmq retries after an orderly end and says so (SESSION_RETRIED); after a protocol error
 	 * it does neither */
 	rebuild_later(s, SESSION_LOST, now_ms);
@@ -292,7 +292,7 @@ enum session_action session_note(struct session *s, enum session_event event, ui
 		begin_handshake(s, now_ms);
 		return SESSION_NONE;
 	case SESSION_GREETED:
-		connection_made(s);
+		connection_made(s, now_ms);
 		return SESSION_NONE;
 	case SESSION_RETRIED:
 		retry_began(s);
@@ -383,9 +383,11 @@ void session_set_topics(struct session *s, struct push_topics *topics)
 
 void session_get_status(const struct session *s, struct subscriber_status *ret)
 {
+	int state = atomic_load(&s->state); /* first: what led to it is counted */
+
 	*ret = (struct subscriber_status){
 		.endpoint = s->at.endpoint,
-		.state = (enum subscriber_state)atomic_load(&s->state),
+		.state = (enum subscriber_state)state,
 		.error = atomic_load(&s->error),
 		.messages = atomic_load_explicit(&s->messages, memory_order_relaxed),
 		.heartbeats = atomic_load_explicit(&s->heartbeats, memory_order_relaxed),

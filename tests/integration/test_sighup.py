@@ -104,6 +104,9 @@ class Case(harness.Case):
         self.agent.signal(signal.SIGHUP)
         return self.agent.log.wait(pattern, at)
 
+    def agent_checks(self):
+        subprocess.run([harness.PULLETD, '-t', '-c', self.path('pullet.yaml')], check=True, capture_output=True, timeout=harness.DEADLINE)
+
     def status(self):
         code, body = self.agent.get('/v1/status')
         self.assertEqual(code, 200)
@@ -721,13 +724,15 @@ class Reload(Case):
             self.settings['configs']['c500']['jitter'] = f'{n}%'
             self.assertIn('unchanged=999 changed="1: c500"', self.hup())
             took = int(re.search(r'after_ms=(\d+)', agent.log.wait('the new configuration runs', agent.log.count - 1))[1])
-        print('1,000 configs, one changed:', took, 'ms')
+        began = time.monotonic()
+        self.agent_checks()
+        check_ms = 1000 * (time.monotonic() - began)
+        print(f'1,000 configs, one changed: {took} ms; a check of the file {check_ms:.0f} ms')
         self.until(lambda: self.config_status('c500')['runs']['success'] == 1)
         later = {name: self.asked(name) for name in self.settings['configs']}
         self.assertGreater(later.pop('c500'), asked.pop('c500'))
         self.assertEqual(later, asked)
-        if not harness.SANITIZED:
-            self.assertLess(took, 1000)
+        self.assertLess(took, 30 * check_ms)
 
 
 if __name__ == '__main__':

@@ -681,6 +681,23 @@ static void connection__that_is_made_again__is_silent_only_after_a_heartbeat(voi
 	assert_int_equal(session_deadline_ms(&s), clock_ms + 3 * HEARTBEAT_MS);
 }
 
+/* The owner reads messages before events. */
+static void heartbeat__before_the_event_of_its_connection__counts(void **state)
+{
+	(void)state;
+	begin_far();
+	for (int i = 0; i < 2; i++) { /* the second one is made again */
+		if (i == 0)
+			note(SESSION_CONNECTED);
+		send_envelope(PUSH_HEARTBEAT_TOPIC, NULL);
+		if (i == 1)
+			note(SESSION_CONNECTED);
+		note(SESSION_GREETED);
+		assert_int_equal(session_deadline_ms(&s), clock_ms + 3 * HEARTBEAT_MS);
+		note(SESSION_ENDED);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -711,6 +728,7 @@ int main(void)
 		CASE(cause__that_repeats__is_one_line_a_minute),
 		CASE(connected__pulls_at_once),
 		CASE(connection__that_is_made_again__is_silent_only_after_a_heartbeat),
+		CASE(heartbeat__before_the_event_of_its_connection__counts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
