@@ -616,7 +616,7 @@ static double report(struct figure *figures, unsigned rounds)
 
 int main(int argc, char **argv)
 {
-	size_t n = argc > 1 ? strtoul(argv[1], NULL, 10) : 600;
+	size_t n = argc > 1 ? strtoul(argv[1], NULL, 10) : 300;
 	unsigned rounds = argc > 2 ? (unsigned)strtoul(argv[2], NULL, 10) : 3;
 	static struct figure figures[ROWS];
 	char from[64], channel[64];

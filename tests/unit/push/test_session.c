@@ -345,7 +345,8 @@ static void listener__hears_all_in_place_of_hints(void **state)
 	assert_int_equal(heard_message.seq, 4);
 	send_envelope(PUSH_HEARTBEAT_TOPIC, "{\"v\":1,\"epoch\":\"f\"}");
 	assert_string_equal(heard_topic, PUSH_HEARTBEAT_TOPIC);
-	assert_int_equal(heard, 2);
+	send_envelope(PUSH_HEARTBEAT_TOPIC, "{\"v\":1,\"epoch\":\"g\"}");
+	assert_int_equal(heard, 3);
 	assert_int_equal(take_hints(), 0);
 	assert_int_equal(status_now().messages, 1);
 	assert_int_equal(status_now().epochs, 0); /* the listener's to compare */
@@ -681,6 +682,26 @@ static void connection__that_is_made_again__is_silent_only_after_a_heartbeat(voi
 	assert_int_equal(session_deadline_ms(&s), clock_ms + 3 * HEARTBEAT_MS);
 }
 
+static void silence__again_and_again__is_a_line_a_minute(void **state)
+{
+	struct captured log = captured_begin(STDERR_FILENO);
+	char said[4096];
+
+	(void)state;
+	log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	begin_far();
+	for (int i = 0; i < 4; i++) {
+		connect_wholly();
+		send_envelope(PUSH_HEARTBEAT_TOPIC, NULL);
+		clock_ms = session_deadline_ms(&s);
+		assert_int_equal(session_due(&s, clock_ms), SESSION_REBUILD);
+	}
+	captured_read(&log, said, sizeof(said));
+	captured_end(&log);
+	assert_int_equal(count_words(said, "push channel silent: pulling"),
+		1 + 3 * 3 * HEARTBEAT_MS / 60000);
+}
+
 /* The owner reads messages before events. */
 static void heartbeat__before_the_event_of_its_connection__counts(void **state)
 {
@@ -728,6 +749,7 @@ int main(void)
 		CASE(cause__that_repeats__is_one_line_a_minute),
 		CASE(connected__pulls_at_once),
 		CASE(connection__that_is_made_again__is_silent_only_after_a_heartbeat),
+		CASE(silence__again_and_again__is_a_line_a_minute),
 		CASE(heartbeat__before_the_event_of_its_connection__counts),
 	};
 

@@ -175,6 +175,14 @@ static void number__without_quotes__is_a_number(void **state)
 	settings_free(s);
 	assert_null(load_with("    history: '${PULLET_N}'\n%s", ""));
 	assert_non_null(strstr(told[0], ":5:14: history must be a whole number, but it is a text"));
+	setenv("PULLET_N", "7", 1); /* one character is a word, and none is a text */
+	s = load_with("    history: ${PULLET_N}\n%s", "");
+	assert_non_null(s);
+	assert_int_equal(s->configs[0]->history, 7);
+	settings_free(s);
+	setenv("PULLET_N", "", 1);
+	assert_null(load_with("    history: ${PULLET_N}\n%s", ""));
+	assert_non_null(strstr(told[0], ":5:14: history must be a whole number, but it is a text"));
 	setenv("PULLET_N", "1e999", 1);
 	assert_null(load_with("    history: ${PULLET_N}\n%s", ""));
 	assert_non_null(strstr(told[0], ":5:14: history must be a whole number"));
@@ -194,6 +202,14 @@ static void value__is_never_a_key_or_a_list(void **state)
 		assert_non_null(strstr(told[0], "t.yaml:5:15: interval: "));
 		assert_non_null(strstr(told[0], " is not a duration"));
 	}
+}
+
+static void key__that_is_unknown__keeps_its_place(void **state)
+{
+	(void)state;
+	setenv("PULLET_N", "12", 1);
+	assert_null(load_with("    histery:   ${PULLET_N}\n%s", ""));
+	assert_non_null(strstr(told[0], ":5:5: "));
 }
 
 static void key__with_a_reference__is_no_reference(void **state)
@@ -342,6 +358,7 @@ int main(void)
 		CASE(two_dollars__are_the_characters_themselves),
 		CASE(number__without_quotes__is_a_number),
 		CASE(value__is_never_a_key_or_a_list),
+		CASE(key__that_is_unknown__keeps_its_place),
 		CASE(key__with_a_reference__is_no_reference),
 		CASE(value__of_more_than_the_bound__is_refused),
 		CASE(env_file__says_what_the_environment_does_not),

@@ -162,6 +162,9 @@ static void shelf__drops_nothing_that_is_lent(void **state)
 	assert_true(shelf.bytes <= KEPT_LAYERS_MAX_BYTES);
 	kept_layers_free(a);
 	kept_layers_free(b);
+	kept_layers_free(kept_layers_new(&shelf)); /* which is lent, too */
+	assert_ptr_equal(shelf.first, c);
+	assert_ptr_equal(shelf.last, c);
 	kept_layers_free(c);
 	assert_int_equal(shelf.bytes, 0);
 }
