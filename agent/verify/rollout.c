@@ -139,7 +139,7 @@ static int match_labels(const struct node *map, const struct rollout_host *host,
 /* ---- the document ---- */
 
 struct plan { /* NULL: no such key */
-	const struct node *percent, *salt, *labels, *version, *waves;
+	const struct node *percent, *salt, *labels, *version, *waves, *plan;
 };
 
 static int read_plan(const struct node *root, struct plan *ret, char why[FILE_WHY])
@@ -153,6 +153,7 @@ static int read_plan(const struct node *root, struct plan *ret, char why[FILE_WH
 		{"labels", &ret->labels},
 		{"version", &ret->version},
 		{"waves", &ret->waves},
+		{"plan", &ret->plan}, /* of those who write it */
 	};
 	char sentence[160];
 
