@@ -90,7 +90,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/stdatomic.h 2>/dev/null | sort)
 
 .PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values \
-        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd bench-many check-fleet sim sim-bugs sim-fleet check-sim-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-compare bench-languages torture soak soak-seeded fuzz install uninstall dist clean
+        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd bench-many check-fleet sim sim-bugs sim-fleet check-sim-fleet check-bindings languages check-servers check-packages deb rpm sbom lint format layers bench bench-compare bench-languages torture soak soak-seeded fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -314,6 +314,12 @@ languages: ## install Go, Java and Node.js, test their bindings
 	@packaging/deps.sh --all
 	@$(MAKE) --no-print-directory all random-values VALUES=$(BUILD)/values-languages
 	@PULLET_BUILD=$(abspath $(BUILD)) PULLET_VALUES=$(abspath $(BUILD)/values-languages/random) $(RUN) --timeout 600 --jobs 3 sh lib/go/test.sh -- sh lib/java/test.sh -- sh lib/node/test.sh
+
+# nothing of it is kept: s3rver comes from npm into a temporary folder
+check-servers: ## servers of others: the kind s3 before s3rver (npm) and Ceph's radosgw (root, network; a minute)
+	@packaging/deps.sh --servers
+	@$(MAKE) --no-print-directory all
+	@PULLET_BUILD=$(BUILD) $(RUN) --timeout 300 --jobs 1 $(foreach t,$(call all_of,servers),$(PYTHON) $(t) --)
 
 RUN_check-fleet = $(BUILD)/fleet --check $(if $(SAN),--agents 1000) --
 check-fleet: tests
