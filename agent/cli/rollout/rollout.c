@@ -364,10 +364,10 @@ static const struct option_row rollout_rows[] = {
 	{0},
 };
 
-#define ROLLOUT_LINE(bit)                                                                          \
+#define ROLLOUT_LINE(bit, least, sentence)                                                         \
 	{                                                                                          \
-		.usage = rollout_usage, .rows = rollout_rows, .min = 1, .max = 1,                  \
-		.wants = "name one config", .form = bit                                            \
+		.usage = rollout_usage, .rows = rollout_rows, .min = least, .max = 1,              \
+		.wants = sentence, .form = bit                                                     \
 	}
 
 static const char rollout_usage[] =
@@ -387,12 +387,14 @@ static const struct verb_row {
 	enum verb verb;
 	struct command_line line;
 } verb_rows[] = {
-	{"start", START, ROLLOUT_LINE(START)},
-	{"pause", PAUSE, ROLLOUT_LINE(PAUSE)},
-	{"resume", RESUME, ROLLOUT_LINE(RESUME)},
-	{"abort", ABORT, ROLLOUT_LINE(ABORT)},
-	{"status", STATUS, ROLLOUT_LINE(STATUS)},
+	{"start", START, ROLLOUT_LINE(START, 1, "name one config")},
+	{"pause", PAUSE, ROLLOUT_LINE(PAUSE, 1, "name one config")},
+	{"resume", RESUME, ROLLOUT_LINE(RESUME, 1, "name one config")},
+	{"abort", ABORT, ROLLOUT_LINE(ABORT, 1, "name one config")},
+	{"status", STATUS, ROLLOUT_LINE(STATUS, 1, "name one config")},
 };
+static const char wants_verb[] = "say start, pause, resume, abort or status";
+static const struct command_line no_verb = ROLLOUT_LINE(0, 0, wants_verb);
 enum { VERBS = sizeof(verb_rows) / sizeof(verb_rows[0]) };
 
 /* Of the word behind "rollout"; NULL = none of them. */
@@ -478,10 +480,8 @@ int cli_rollout(int argc, char **argv)
 	int code;
 
 	if (!v) {
-		code = options_read(&verb_rows[0].line, argc, argv, &r); /* --help */
-		return code >= 0 ? code
-				 : options_misused(&verb_rows[0].line, argv[0],
-					   "say start, pause, resume, abort or status");
+		code = options_read(&no_verb, argc, argv, &r); /* --help */
+		return code >= 0 ? code : options_misused(&no_verb, argv[0], wants_verb);
 	}
 	snprintf(name, sizeof(name), "%s %s", argv[0], v->name);
 	argv[1] = name;
