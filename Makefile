@@ -165,6 +165,7 @@ $(BUILD)/sim/bugs/%/sim: $(call obj,$(SIM_SRC)) $(BUILD)/sim/bugs/%/bug.o $(BUIL
 	$(link) $(SIM_WRAP) $(PKG_LIBS)
 $(BUILD)/sim/bugs/%/bug.o: $(BUILD)/sim/bugs/%/bug.c
 	$(call say,CC)$(CC) $(ALL_CFLAGS) $(PKG_CFLAGS) -iquote lib -w -c -o $@ $<
+$(BUILD)/replay/fuzz_plan: $(call obj,agent/cli/rollout/plan.c)
 $(BUILD)/replay/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS)
 $(BUILD)/bench/%.so: tests/bench/%.c
@@ -425,6 +426,7 @@ fuzz: $(FUZZ) ## fuzz each parser for FUZZ_SECONDS (60) with clang
 	@mkdir -p build-fuzz/found; for f in $(FUZZ); do n=$${f##*/fuzz_}; mkdir -p build-fuzz/corpus/$$n; \
 	  $$f -max_total_time=$(or $(FUZZ_SECONDS),60) -timeout=5 -rss_limit_mb=512 -artifact_prefix=build-fuzz/found/ \
 	    build-fuzz/corpus/$$n tests/fuzz/corpus/$$n || exit 1; done
+build-fuzz/fuzz_plan: agent/cli/rollout/plan.c
 build-fuzz/%: tests/fuzz/%.c $(LIB_SRC) $(AGENT_SRC)
 	@mkdir -p $(@D)
 	$(call say,FUZZ)$(CLANG) -std=c11 -O1 -g -fsanitize=fuzzer,address,undefined $(DEFS) $(QUOTED) $(PKG_CFLAGS) -pthread -o $@ $^ $(PKG_LIBS)
