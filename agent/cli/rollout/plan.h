@@ -39,7 +39,7 @@ struct plan {
 	uint64_t every_ms;
 	uint32_t abort_at;              /* of PLAN_WHOLE */
 	char driver[PLAN_DRIVER];       /* which command drives it */
-	char by[128], why[RECEIPT_WHY]; /* who changed the state last; why it was aborted */
+	char by[160], why[RECEIPT_WHY]; /* who changed the state last; why it was aborted */
 	int64_t since_ms;               /* wall clock: of the state */
 
 	const char *salt; /* NULL = the config's name */
