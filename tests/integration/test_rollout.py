@@ -290,20 +290,20 @@ configs:
   web: {{url: "http://127.0.0.1:9/web.yaml", file: {self.path('web.yaml')}{rollout}}}
 """)
 
-        def run(*args):
+        def by_file(*args):
             done = subprocess.run([PULLET, 'rollout', *args, '-c', self.path('pullet.yaml')], capture_output=True, text=True, timeout=harness.DEADLINE, check=False)
             return done.returncode, done.stdout + done.stderr
         settings(', rollout: {server: main, path: /apps/web.rollout}')
-        code, out = run('status', 'web')
+        code, out = by_file('status', 'web')
         self.assertEqual(code, 0, out)
         self.assertIn('no rollout document at /apps/web.rollout', out)
-        code, out = run('status', 'other')
+        code, out = by_file('status', 'other')
         self.assertEqual((code, 'has no config other' in out), (2, True), out)
         settings('')
-        code, out = run('start', 'web')
+        code, out = by_file('start', 'web')
         self.assertEqual((code, 'give it `rollout: {server: NAME, path: KEY}`, on all hosts' in out), (78, True), out)
         settings(', rollout: {server: web, path: /web.rollout}')
-        code, out = run('start', 'web')
+        code, out = by_file('start', 'web')
         self.assertEqual((code, 'the rollout document of web is not in an etcd' in out), (78, True), out)
 
     def test_options_that_are_wrong(self):
