@@ -90,7 +90,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/stdatomic.h 2>/dev/null | sort)
 
 .PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values \
-        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd bench-many check-fleet sim sim-bugs sim-fleet check-sim-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-compare bench-languages torture soak soak-seeded fuzz install uninstall dist clean
+        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd bench-many check-fleet sim sim-bugs sim-fleet check-sim-fleet check-bindings languages check-servers check-packages deb rpm sbom lint format layers bench bench-compare bench-languages torture soak soak-seeded fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -165,6 +165,7 @@ $(BUILD)/sim/bugs/%/sim: $(call obj,$(SIM_SRC)) $(BUILD)/sim/bugs/%/bug.o $(BUIL
 	$(link) $(SIM_WRAP) $(PKG_LIBS)
 $(BUILD)/sim/bugs/%/bug.o: $(BUILD)/sim/bugs/%/bug.c
 	$(call say,CC)$(CC) $(ALL_CFLAGS) $(PKG_CFLAGS) -iquote lib -w -c -o $@ $<
+$(BUILD)/replay/fuzz_plan: $(call obj,agent/cli/rollout/plan.c)
 $(BUILD)/replay/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS)
 $(BUILD)/bench/%.so: tests/bench/%.c
@@ -315,6 +316,12 @@ languages: ## install Go, Java and Node.js, test their bindings
 	@$(MAKE) --no-print-directory all random-values VALUES=$(BUILD)/values-languages
 	@PULLET_BUILD=$(abspath $(BUILD)) PULLET_VALUES=$(abspath $(BUILD)/values-languages/random) $(RUN) --timeout 600 --jobs 3 sh lib/go/test.sh -- sh lib/java/test.sh -- sh lib/node/test.sh
 
+# nothing of it is kept: s3rver comes from npm into a temporary folder
+check-servers: ## servers of others: the kind s3 before s3rver (npm) and Ceph's radosgw (root, network; a minute)
+	@packaging/deps.sh --servers
+	@$(MAKE) --no-print-directory all
+	@PULLET_BUILD=$(BUILD) $(RUN) --timeout 300 --jobs 1 $(foreach t,$(call all_of,servers),$(PYTHON) $(t) --)
+
 RUN_check-fleet = $(BUILD)/fleet --check $(if $(SAN),--agents 1000) --
 check-fleet: tests
 	@$(RUN) $(RUN_check-fleet)
@@ -419,6 +426,7 @@ fuzz: $(FUZZ) ## fuzz each parser for FUZZ_SECONDS (60) with clang
 	@mkdir -p build-fuzz/found; for f in $(FUZZ); do n=$${f##*/fuzz_}; mkdir -p build-fuzz/corpus/$$n; \
 	  $$f -max_total_time=$(or $(FUZZ_SECONDS),60) -timeout=5 -rss_limit_mb=512 -artifact_prefix=build-fuzz/found/ \
 	    build-fuzz/corpus/$$n tests/fuzz/corpus/$$n || exit 1; done
+build-fuzz/fuzz_plan: agent/cli/rollout/plan.c
 build-fuzz/%: tests/fuzz/%.c $(LIB_SRC) $(AGENT_SRC)
 	@mkdir -p $(@D)
 	$(call say,FUZZ)$(CLANG) -std=c11 -O1 -g -fsanitize=fuzzer,address,undefined $(DEFS) $(QUOTED) $(PKG_CFLAGS) -pthread -o $@ $^ $(PKG_LIBS)
@@ -470,7 +478,7 @@ install: all ## install under DESTDIR/PREFIX
 	$(call put,$(MANDIR)/man8,644,$(filter %.8,$(MAN)))
 	$(Q)for f in open refresh get wait each close; do ln -sf libpullet.3 $(DESTDIR)$(MANDIR)/man3/pullet_$$f.3; done
 	$(call put,$(DOCDIR),644,README.md ARCHITECTURE.md NEWS.md SECURITY.md LICENSE packaging/openapi.yaml)
-	$(call put,$(DOCDIR)/examples,644,$(wildcard etc/*.yaml) packaging/prometheus/pullet.rules.yml)
+	$(call put,$(DOCDIR)/examples,644,$(wildcard etc/*.yaml etc/*.rollout) packaging/prometheus/pullet.rules.yml)
 	$(call put,$(DEVDOCDIR),644,lib/GUIDE.md lib/FORMAT.md)
 	$(call put,$(BASHDIR),644,packaging/completions/pullet.bash,pullet)
 	$(call put,$(FISHDIR),644,packaging/completions/pullet.fish)

@@ -27,6 +27,8 @@ static const struct command {
 	{"wait", "CONFIG --version V", "wait until this host has published a version", cli_wait},
 	{"fleet", "[CONFIG]", "which hosts run which version; `fleet wait`, `fleet forget`",
 		cli_fleet},
+	{"rollout", "start CONFIG", "a version to a fleet in waves; pause, resume, abort, status",
+		cli_rollout},
 	{"history", "CONFIG", "the stored versions", cli_history},
 	{"diff", "CONFIG [A [B]]", "what changed from one version to another", cli_diff},
 	{"explain", "CONFIG [KEY]", "why a version, or a value, is the current one", cli_explain},
