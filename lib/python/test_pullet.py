@@ -179,7 +179,7 @@ class TestCase(unittest.TestCase):
 class Golden(TestCase):
     def test_the_content_is_that_of_the_json(self):
         for name in sorted(n[:-5] for n in os.listdir(GOLDEN)
-                           if n.endswith(".json") and ".gen." not in n):
+                           if n.endswith(".json") and ".gen." not in n and n != "cases.json"):
             path, want = golden(name)
             with self.subTest(name), pullet.open(path) as config:
                 self.assertEqual(config.generation, want["generation"])
