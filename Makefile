@@ -74,7 +74,7 @@ PROGRAMS := $(BUILD)/pulletd $(BUILD)/pullet
 # the library for applications: what of lib/ they need, and nothing else of it visible
 SONAME   := libpullet.so.0
 LIBRARY  := $(BUILD)/$(SONAME) $(BUILD)/libpullet.a $(BUILD)/libpullet.pc
-LIB_PIC  := $(BUILD)/pic/reader.o $(BUILD)/pic/snapshot.o
+LIB_PIC  := $(BUILD)/pic/reader.o $(BUILD)/pic/path_watch.o $(BUILD)/pic/snapshot.o
 # the Python module, and its fast half where Python's headers are: one file for 3.10 and all later ones. A sanitized one cannot be loaded
 PYTHON_CFLAGS := $(if $(SAN),,$(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --silence-errors --atleast-version=3.10 python3 && $(PKG_CONFIG) --cflags python3)))
 PYTHON_MODULE := $(patsubst lib/%,$(BUILD)/%,$(sort $(wildcard lib/python/pullet/*.py))) $(if $(PYTHON_CFLAGS),$(BUILD)/python/pullet/_native.abi3.so)
@@ -468,7 +468,7 @@ install: all ## install under DESTDIR/PREFIX
 	$(call put,$(MANDIR)/man5,644,$(filter %.5,$(MAN)))
 	$(call put,$(MANDIR)/man7,644,$(filter %.7,$(MAN)))
 	$(call put,$(MANDIR)/man8,644,$(filter %.8,$(MAN)))
-	$(Q)for f in open refresh get wait each close; do ln -sf libpullet.3 $(DESTDIR)$(MANDIR)/man3/pullet_$$f.3; done
+	$(Q)for f in open refresh get wait fd each close; do ln -sf libpullet.3 $(DESTDIR)$(MANDIR)/man3/pullet_$$f.3; done
 	$(call put,$(DOCDIR),644,README.md ARCHITECTURE.md NEWS.md SECURITY.md LICENSE packaging/openapi.yaml)
 	$(call put,$(DOCDIR)/examples,644,$(wildcard etc/*.yaml) packaging/prometheus/pullet.rules.yml)
 	$(call put,$(DEVDOCDIR),644,lib/GUIDE.md lib/FORMAT.md)

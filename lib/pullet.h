@@ -146,6 +146,20 @@ bool pullet_withdrawn(const struct pullet *p);
  * timeout_ms (-1 = none) has passed; or -errno (-EINTR: a signal came). -EIDRM once: the next call
  * sleeps until the config comes back. */
 int pullet_wait(struct pullet *p, int timeout_ms);
+/* A descriptor for an event loop (epoll, poll, libuv, libevent, asyncio): readable when there may
+ * be another version, the config was withdrawn or came back, or there is a first version (the agent
+ * may be started later); also once at the beginning, and now and then for nothing, but not for an
+ * age that grows. Call pullet_refresh() once when it is readable, which drains it. No version is
+ * missed, whenever it comes. 0 or more, the same one each time, or -errno: -EMFILE (no descriptor
+ * is free, or the user's fs.inotify.max_user_instances are in use), -ENOMEM.
+ * The handle owns it: poll it in any thread, do not read or close it; pullet_close() closes it, so
+ * take it out of the loop before. After a fork() the child calls this again for one of its own, and
+ * takes nothing from its parent's. Once there is one, pullet_refresh() makes system calls each time
+ * (a few microseconds), and also returns -ENOSPC (fs.inotify.max_user_watches are in use) or
+ * -EACCES (nothing is published, and the directory may not be read): the newest version is open
+ * then, but the descriptor tells of no other one before a pullet_refresh() succeeds; so call it by
+ * a timer. */
+int pullet_fd(struct pullet *p);
 /* Frees the handle; NULL is fine. */
 void pullet_close(struct pullet *p);
 /* A sentence for an error of this library; never NULL. */

@@ -45,13 +45,15 @@ static const struct option_row build_rows[] = {
 };
 
 static const struct command_line build_line = {
-	.usage = "Usage: pullet build FILE -o NAME.snap [--schema S] [--schema-dir DIR] "
-		 "[--version V]\n"
-		 "Makes the snapshot of a YAML or JSON document (JSON where FILE ends in .json), for "
-		 "tests of\n"
-		 "applications: the reader libraries open it by its path. Built again from another "
-		 "document, it has\n"
-		 "the next generation, and programs that have it open move to it. Needs no agent.\n",
+	.usage =
+		"Usage: pullet build FILE -o NAME.snap [--schema S] [--schema-dir DIR] "
+		"[--version V]\n"
+		"Makes the snapshot of a YAML or JSON document (JSON where FILE ends in .json), "
+		"for "
+		"tests of\n"
+		"applications: the reader libraries open it by its path. Built again from another "
+		"document, it has\n"
+		"the next generation, and programs that have it open move to it. Needs no agent.\n",
 	.rows = build_rows,
 	.min = 1,
 	.max = 1,
@@ -101,8 +103,7 @@ static int read_document(const struct options *o, struct document **ret_document
 
 /* ---- the schema ---- */
 
-static int check_with(
-	const struct options *o, const struct schema *schema, const struct node *root)
+static int check_with(const struct options *o, const struct schema *schema, const struct node *root)
 {
 	struct buffer errors;
 	int r;
@@ -122,15 +123,15 @@ static int check_with(
 static int check_document(const struct options *o, const struct node *root)
 {
 	char path[PATH_MAX], dir[PATH_MAX], why[FILE_WHY];
-	const char *missing = !realpath(o->schema, path)                     ? o->schema
+	const char *missing = !realpath(o->schema, path)                       ? o->schema
 			      : o->schema_dir && !realpath(o->schema_dir, dir) ? o->schema_dir
 									       : NULL;
 	struct schema_files *f;
 	int r;
 
 	if (missing)
-		return cli_error(CLI_FAILED, o->command, "%s cannot be read: %s", missing,
-			strerror(errno));
+		return cli_error(
+			CLI_FAILED, o->command, "%s cannot be read: %s", missing, strerror(errno));
 	f = schema_files_new(&sys_real, path, o->schema_dir ? dir : NULL);
 	if (!f)
 		return cli_error(CLI_FAILED, o->command, "out of memory");
