@@ -74,10 +74,10 @@ PROGRAMS := $(BUILD)/pulletd $(BUILD)/pullet
 # the library for applications: what of lib/ they need, and nothing else of it visible
 SONAME   := libpullet.so.0
 LIBRARY  := $(BUILD)/$(SONAME) $(BUILD)/libpullet.a $(BUILD)/libpullet.pc
-LIB_PIC  := $(BUILD)/pic/reader.o $(BUILD)/pic/path_watch.o $(BUILD)/pic/snapshot.o
+LIB_PIC  := $(BUILD)/pic/reader.o $(BUILD)/pic/path_watch.o $(BUILD)/pic/snapshot.o $(BUILD)/pic/writer.o
 # the Python module, and its fast half where Python's headers are: one file for 3.10 and all later ones. A sanitized one cannot be loaded
 PYTHON_CFLAGS := $(if $(SAN),,$(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --silence-errors --atleast-version=3.10 python3 && $(PKG_CONFIG) --cflags python3)))
-PYTHON_MODULE := $(patsubst lib/%,$(BUILD)/%,$(sort $(wildcard lib/python/pullet/*.py))) $(if $(PYTHON_CFLAGS),$(BUILD)/python/pullet/_native.abi3.so)
+PYTHON_MODULE := $(patsubst lib/%,$(BUILD)/%,$(sort $(wildcard lib/python/pullet/*.py) lib/python/pullet/py.typed)) $(if $(PYTHON_CFLAGS),$(BUILD)/python/pullet/_native.abi3.so)
 UNIT     := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(UNIT_SRC))
 STRESS   := $(patsubst tests/stress/%.c,$(BUILD)/stress/%,$(STRESS_SRC))
 # the harness with seeded bugs; the third is an allocation, which sanitizers hide
@@ -89,7 +89,7 @@ BENCH_LIBS := -lev -luv -llmdb -lcdb
 BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/stdatomic.h 2>/dev/null | sort)
 
-.PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values \
+.PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values golden-cases \
         coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd bench-many check-fleet sim sim-bugs sim-fleet check-sim-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-compare bench-languages torture soak soak-seeded fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
@@ -127,7 +127,7 @@ $(BUILD)/libpullet.a: $(LIB_PIC)
 $(BUILD)/libpullet.pc: lib/libpullet.pc.in FORCE
 	$(Q)sed 's|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(VERSION)|' $< > $@.$$$$ && mv $@.$$$$ $@
 
-$(BUILD)/python/%.py: lib/python/%.py
+$(BUILD)/python/%: lib/python/%
 	@mkdir -p $(@D) && cp $< $@
 $(BUILD)/python/%.abi3.so: lib/python/%.c $(BUILD)/$(SONAME)
 	@mkdir -p $(@D)
@@ -274,7 +274,7 @@ seeded: all ## put each hole back that was closed, and see that its test fails (
 
 # long ones first
 check-run:
-	@$(MAKE) --no-print-directory -j$$(nproc) tests $(if $(SAN),,$(if $(filter check-bindings,$(PARTS)),$(BUILD)/cpp/test_pullet random-values))
+	@$(MAKE) --no-print-directory -j$$(nproc) tests $(if $(SAN),,$(if $(filter check-bindings,$(PARTS)),$(BUILD)/cpp/test_pullet random-values golden-cases))
 	@$(if $(SAN),$(MAKE) --no-print-directory SAN= build/$(SONAME)) # a sanitized one cannot be loaded by Python
 	@rm -f $(BUILD)/sums; export PULLET_BUILD=$(BUILD) PULLET_TEST_SUMS=$(BUILD)/sums; bad=0; \
 	$(RUN) --again --timeout 900 --jobs $(JOBS) $(foreach p,$(filter check-integration check-attack,$(PARTS)) $(filter-out check-integration check-attack,$(PARTS)),$(RUN_$(p))) || bad=1; \
@@ -301,19 +301,23 @@ $(BUILD)/cpp/test_pullet: lib/cpp/test_pullet.cpp lib/cpp/pullet.hpp $(BUILD)/pi
 VALUES = $(BUILD)/values
 random-values:
 	@$(PYTHON) tests/golden/make.py --random $(VALUES) $(PULLET_SEED)
+# and the images of tests/golden/cases.json
+CASES = $(BUILD)/cases
+golden-cases: $(BUILD)/pullet
+	@PULLET_BUILD=$(BUILD) $(PYTHON) tests/golden/cases.py $(CASES)
 
 # through ctypes, and with the extension
-TEST_PYTHON = env PYTHONDONTWRITEBYTECODE=1 PULLET_LIBRARY=$(abspath $(BUILD)/$(SONAME)) PULLET_VALUES=$(abspath $(VALUES)/random) $(1) $(PYTHON) lib/python/test_pullet.py --
+TEST_PYTHON = env PYTHONDONTWRITEBYTECODE=1 PULLET_LIBRARY=$(abspath $(BUILD)/$(SONAME)) PULLET_VALUES=$(abspath $(VALUES)/random) PULLET_CASES=$(abspath $(CASES)) $(1) $(PYTHON) lib/python/test_pullet.py --
 RUN_check-bindings = $(call TEST_PYTHON) $(if $(PYTHON_CFLAGS),$(call TEST_PYTHON,PULLET_PYTHON=$(abspath $(BUILD)/python))) \
 	  $(BUILD)/cpp/test_pullet tests/golden/values $(VALUES)/random -- \
 	  sh -c '$(PYTHON) tests/golden/make.py --check && echo "1 passed, 0 failed"' --
-check-bindings: all $(BUILD)/cpp/test_pullet random-values
+check-bindings: all $(BUILD)/cpp/test_pullet random-values golden-cases
 	@$(RUN) $(RUN_check-bindings)
 
 languages: ## install Go, Java and Node.js, test their bindings
 	@packaging/deps.sh --all
-	@$(MAKE) --no-print-directory all random-values VALUES=$(BUILD)/values-languages
-	@PULLET_BUILD=$(abspath $(BUILD)) PULLET_VALUES=$(abspath $(BUILD)/values-languages/random) $(RUN) --timeout 600 --jobs 3 sh lib/go/test.sh -- sh lib/java/test.sh -- sh lib/node/test.sh
+	@$(MAKE) --no-print-directory all random-values golden-cases VALUES=$(BUILD)/values-languages CASES=$(BUILD)/cases-languages
+	@PULLET_BUILD=$(abspath $(BUILD)) PULLET_VALUES=$(abspath $(BUILD)/values-languages/random) PULLET_CASES=$(abspath $(BUILD)/cases-languages) $(RUN) --timeout 600 --jobs 3 sh lib/go/test.sh -- sh lib/java/test.sh -- sh lib/node/test.sh
 
 RUN_check-fleet = $(BUILD)/fleet --check $(if $(SAN),--agents 1000) --
 check-fleet: tests
@@ -461,7 +465,7 @@ install: all ## install under DESTDIR/PREFIX
 	$(call put,$(LIBDIR),644,$(BUILD)/libpullet.a)
 	$(call put,$(LIBDIR)/pkgconfig,644,$(BUILD)/libpullet.pc)
 	$(call put,$(INCLUDEDIR),644,lib/pullet.h lib/cpp/pullet.hpp)
-	$(call put,$(addsuffix /pullet,$(PYTHONDIR)),644,$(filter %.py,$(PYTHON_MODULE)))
+	$(call put,$(addsuffix /pullet,$(PYTHONDIR)),644,$(filter-out %.so,$(PYTHON_MODULE)))
 	$(call put,$(addsuffix /pullet,$(PYTHONDIR)),755,$(filter %.so,$(PYTHON_MODULE)))
 	$(call put,$(MANDIR)/man1,644,$(filter %.1,$(MAN)))
 	$(call put,$(MANDIR)/man3,644,$(filter %.3,$(MAN)))

@@ -162,6 +162,19 @@ int pullet_wait(struct pullet *p, int timeout_ms);
 int pullet_fd(struct pullet *p);
 /* Frees the handle; NULL is fine. */
 void pullet_close(struct pullet *p);
+/* For tests of applications: writes a snapshot of these values to a path with a '/' in it, in place
+ * of the one that is there, whose next generation it is; handles that have it open move to it.
+ * Entries in any order, borrowed; lists and maps have one of their own, as pullet_each() gives
+ * them; text must be set. version may be NULL. 0; -EINVAL (two equal keys, no '/'), -EMSGSIZE
+ * (larger than 4 GiB, a version of more than 255 bytes), -ENOMEM, or another -errno: then nothing has changed. An agent's
+ * snapshot is not to be written: its page would not know. */
+struct pullet_entry {
+	const char *key;
+	size_t key_len;
+	struct pullet_value value;
+};
+int pullet_write(const char *path, const struct pullet_entry *entries, size_t count,
+	const char *version);
 /* A sentence for an error of this library; never NULL. */
 const char *pullet_strerror(int error);
 

@@ -3,17 +3,21 @@
     PULLET_CASES=build/cases PULLET_LIBRARY=/path/to/libpullet.so.0 /usr/bin/python3 lib/python/test_cases.py
 
 That is through ctypes; with PULLET_PYTHON=build/python, where the extension is, it is through that.
+test_pullet.py runs these as well.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import struct
 import sys
 import tempfile
 import unittest
+from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Optional
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.abspath(os.environ.get("PULLET_PYTHON") or HERE))
@@ -39,6 +43,39 @@ def as_text(value: object) -> object:
     if isinstance(value, timedelta):
         return str(value // timedelta(milliseconds=1))
     return str(value) if isinstance(value, (int, float)) else value
+
+
+@dataclass
+class Database:
+    """Of the case's struct."""
+
+    host: str
+    port: int = 5432
+
+
+@dataclass
+class Server:
+    """Of the case's struct."""
+
+    host: str
+    weight: int = 1
+
+
+@dataclass
+class Service:
+    """The struct that cases.json describes."""
+
+    name: str
+    db: Database
+    port: int = 80
+    ratio: float = 0.5
+    debug: bool = False
+    timeout: timedelta = timedelta(seconds=5)
+    limit: pullet.Size = 1 << 20
+    note: Optional[str] = None
+    tags: list[str] = field(default_factory=list)
+    labels: dict[str, str] = field(default_factory=dict)
+    servers: list[Server] = field(default_factory=list)
 
 
 class World:
@@ -111,6 +148,11 @@ class World:
     def call_tree(self) -> object:
         return self.config.as_dict()
 
+    def call_decode(self) -> object:
+        made = dataclasses.asdict(self.config.decode(Service))
+        made["timeout"] //= timedelta(milliseconds=1)
+        return made
+
     def call_generation(self) -> int:
         return self.config.generation
 
@@ -157,6 +199,15 @@ class World:
         return ms is None or abs(int(str(ms))) <= timedelta.max // timedelta(milliseconds=1)
 
     def check_error(self, step: dict, arguments: dict) -> None:
+        if step["error"] == "decode":
+            with self.test.assertRaises(pullet.DecodeError) as found:
+                self.config.decode(Service)
+            self.test.assertEqual(
+                (found.exception.key, found.exception.filename, found.exception.generation),
+                (step["key"], self.path, self.config.generation))
+            self.test.assertIn(f"generation {self.config.generation}: {step['key']} ",
+                               str(found.exception))
+            return
         classes = {"not published": pullet.NotPublished, "withdrawn": pullet.Withdrawn,
                    "damaged": pullet.Damaged, "foreign": pullet.Damaged}
         with self.test.assertRaises(classes[step["error"]]) as raised:

@@ -808,7 +808,8 @@ class Interpreter(TestCase):
 
 def main() -> int:
     faulthandler.dump_traceback_later(90, exit=True)  # nothing hangs: it fails
-    suite = unittest.defaultTestLoader.loadTestsFromModule(sys.modules[__name__])
+    names = [__name__, "test_cases", "test_application"]
+    suite = unittest.defaultTestLoader.loadTestsFromNames(names)
     result = unittest.TextTestRunner(stream=sys.stderr, verbosity=1).run(suite)
     bad = {getattr(test, "test_case", test) for test, _ in result.failures + result.errors}
     print(f"{max(0, result.testsRun - len(bad))} passed, {len(bad)} failed")

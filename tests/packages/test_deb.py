@@ -43,6 +43,7 @@ CONTENTS = {
         -rw-r--r-- usr/share/man/man3/libpullet.3.gz
         lrwxrwxrwx usr/share/man/man3/pullet_close.3.gz
         lrwxrwxrwx usr/share/man/man3/pullet_each.3.gz
+        lrwxrwxrwx usr/share/man/man3/pullet_fd.3.gz
         lrwxrwxrwx usr/share/man/man3/pullet_get.3.gz
         lrwxrwxrwx usr/share/man/man3/pullet_open.3.gz
         lrwxrwxrwx usr/share/man/man3/pullet_refresh.3.gz

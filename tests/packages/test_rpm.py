@@ -48,7 +48,7 @@ CONTENTS = {
 PAGES = {
     'pullet': 'man1/pullet.1.gz man5/pullet.yaml.5.gz man7/pullet.7.gz man8/pulletd.8.gz',
     'libpullet0': '',
-    'libpullet-devel': ' '.join(f'man3/{page}.3.gz' for page in 'libpullet pullet_close pullet_each pullet_get pullet_open pullet_refresh pullet_wait'.split()),
+    'libpullet-devel': ' '.join(f'man3/{page}.3.gz' for page in 'libpullet pullet_close pullet_each pullet_fd pullet_get pullet_open pullet_refresh pullet_wait'.split()),
     'python3-pullet': '',
 }
 
