@@ -376,6 +376,11 @@ uint64_t pullet_generation(const struct pullet *p)
 	return p->generation;
 }
 
+const char *pullet_path(const struct pullet *p)
+{
+	return p->image_path;
+}
+
 const char *pullet_version(const struct pullet *p)
 {
 	return p->map ? snapshot_version(&p->snapshot) : "";

@@ -58,8 +58,8 @@ static int replace_file(const char *path, const char *data, size_t len)
 	return r;
 }
 
-int pullet_write(const char *path, const struct pullet_entry *entries, size_t count,
-	const char *version)
+int pullet_write(
+	const char *path, const struct pullet_entry *entries, size_t count, const char *version)
 {
 	struct snapshot_entry *sorted;
 	void *image;
