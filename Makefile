@@ -274,7 +274,7 @@ seeded: all ## put each hole back that was closed, and see that its test fails (
 
 # long ones first
 check-run:
-	@$(MAKE) --no-print-directory -j$$(nproc) tests $(if $(SAN),,$(if $(filter check-bindings,$(PARTS)),$(BUILD)/cpp/test_pullet random-values golden-cases))
+	@$(MAKE) --no-print-directory -j$$(nproc) tests $(if $(SAN),,$(if $(filter check-bindings,$(PARTS)),$(CPP_TESTS) random-values golden-cases))
 	@$(if $(SAN),$(MAKE) --no-print-directory SAN= build/$(SONAME)) # a sanitized one cannot be loaded by Python
 	@rm -f $(BUILD)/sums; export PULLET_BUILD=$(BUILD) PULLET_TEST_SUMS=$(BUILD)/sums; bad=0; \
 	$(RUN) --again --timeout 900 --jobs $(JOBS) $(foreach p,$(filter check-integration check-attack,$(PARTS)) $(filter-out check-integration check-attack,$(PARTS)),$(RUN_$(p))) || bad=1; \
@@ -297,6 +297,12 @@ $(BUILD)/cpp/test_pullet: lib/cpp/test_pullet.cpp lib/cpp/pullet.hpp $(BUILD)/pi
 	$(call say,CXX)$(CXX) -std=c++17 -O2 -Wall -Wextra -Wshadow -Wconversion $(if $(WERROR),-Werror) -Ilib -o $@ $< $(BUILD)/pic/snapshot.o \
 	  -L$(BUILD) -lpullet -Wl,-rpath,$(abspath $(BUILD)) -pthread
 
+$(BUILD)/cpp/test_cases: lib/cpp/test_cases.cpp lib/cpp/pullet.hpp $(BUILD)/$(SONAME)
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) -std=c++17 -O1 -Wall -Wextra -Wshadow -Wconversion $(if $(WERROR),-Werror) -Ilib $$($(PKG_CONFIG) --cflags jansson) -o $@ $< \
+	  -L$(BUILD) -lpullet -Wl,-rpath,$(abspath $(BUILD)) $$($(PKG_CONFIG) --libs jansson)
+CPP_TESTS = $(BUILD)/cpp/test_pullet $(BUILD)/cpp/test_cases
+
 # thousands of texts that every language must read alike; PULLET_SEED repeats them
 VALUES = $(BUILD)/values
 random-values:
@@ -309,9 +315,9 @@ golden-cases: $(BUILD)/pullet
 # through ctypes, and with the extension
 TEST_PYTHON = env PYTHONDONTWRITEBYTECODE=1 PULLET_LIBRARY=$(abspath $(BUILD)/$(SONAME)) PULLET_VALUES=$(abspath $(VALUES)/random) PULLET_CASES=$(abspath $(CASES)) $(1) $(PYTHON) lib/python/test_pullet.py --
 RUN_check-bindings = $(call TEST_PYTHON) $(if $(PYTHON_CFLAGS),$(call TEST_PYTHON,PULLET_PYTHON=$(abspath $(BUILD)/python))) \
-	  $(BUILD)/cpp/test_pullet tests/golden/values $(VALUES)/random -- \
+	  $(BUILD)/cpp/test_pullet tests/golden/values $(VALUES)/random -- $(BUILD)/cpp/test_cases tests/golden/cases.json $(CASES) -- \
 	  sh -c '$(PYTHON) tests/golden/make.py --check && echo "1 passed, 0 failed"' --
-check-bindings: all $(BUILD)/cpp/test_pullet random-values golden-cases
+check-bindings: all $(CPP_TESTS) random-values golden-cases
 	@$(RUN) $(RUN_check-bindings)
 
 languages: ## install Go, Java and Node.js, test their bindings
