@@ -73,7 +73,7 @@ obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 PROGRAMS := $(BUILD)/pulletd $(BUILD)/pullet
 # the library for applications: what of lib/ they need, and nothing else of it visible
 SONAME   := libpullet.so.0
-LIBRARY  := $(BUILD)/$(SONAME) $(BUILD)/libpullet.a $(BUILD)/libpullet.pc
+LIBRARY  := $(BUILD)/$(SONAME) $(BUILD)/libpullet.a $(BUILD)/libpullet.pc $(BUILD)/cmake/pulletConfig.cmake $(BUILD)/cmake/pulletConfigVersion.cmake
 LIB_PIC  := $(BUILD)/pic/decode.o $(BUILD)/pic/reader.o $(BUILD)/pic/path_watch.o $(BUILD)/pic/snapshot.o $(BUILD)/pic/writer.o
 # the Python module, and its fast half where Python's headers are: one file for 3.10 and all later ones. A sanitized one cannot be loaded
 PYTHON_CFLAGS := $(if $(SAN),,$(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --silence-errors --atleast-version=3.10 python3 && $(PKG_CONFIG) --cflags python3)))
@@ -90,7 +90,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/stdatomic.h 2>/dev/null | sort)
 
 .PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values golden-cases \
-        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd bench-many check-fleet sim sim-bugs sim-fleet check-sim-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-compare bench-languages torture soak soak-seeded fuzz install uninstall dist clean
+        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd bench-many check-fleet sim sim-bugs sim-fleet check-sim-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-compare bench-languages packages-languages torture soak soak-seeded fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -126,6 +126,9 @@ $(BUILD)/libpullet.a: $(LIB_PIC)
 # each time: the directories may be others than last time
 $(BUILD)/libpullet.pc: lib/libpullet.pc.in FORCE
 	$(Q)sed 's|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(VERSION)|' $< > $@.$$$$ && mv $@.$$$$ $@
+$(BUILD)/cmake/%.cmake: lib/cmake/%.cmake.in FORCE
+	@mkdir -p $(@D)
+	$(Q)sed 's|@INCLUDEDIR@|$(shell realpath -m --relative-to='$(LIBDIR)/cmake/pullet' '$(INCLUDEDIR)')|; s|@VERSION@|$(VERSION)|' $< > $@.$$$$ && mv $@.$$$$ $@
 
 $(BUILD)/python/%: lib/python/%
 	@mkdir -p $(@D) && cp $< $@
@@ -470,6 +473,7 @@ install: all ## install under DESTDIR/PREFIX
 	$(Q)ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libpullet.so
 	$(call put,$(LIBDIR),644,$(BUILD)/libpullet.a)
 	$(call put,$(LIBDIR)/pkgconfig,644,$(BUILD)/libpullet.pc)
+	$(call put,$(LIBDIR)/cmake/pullet,644,$(filter %.cmake,$(LIBRARY)))
 	$(call put,$(INCLUDEDIR),644,lib/pullet.h lib/cpp/pullet.hpp)
 	$(call put,$(addsuffix /pullet,$(PYTHONDIR)),644,$(filter-out %.so,$(PYTHON_MODULE)))
 	$(call put,$(addsuffix /pullet,$(PYTHONDIR)),755,$(filter %.so,$(PYTHON_MODULE)))
@@ -498,6 +502,14 @@ uninstall: all ## remove what install put there; configuration and state stay
 	$(Q)cd $(BUILD)/uninstall && find . ! -type d ! -path '.$(SYSCONFDIR)/*' -printf '$(DESTDIR)/%P\n' | xargs -d '\n' rm -f
 	$(Q)cd $(BUILD)/uninstall && find . -depth -type d -path '*/pullet*' -printf '$(DESTDIR)/%P\n' | xargs -d '\n' rmdir 2>/dev/null || true
 	$(Q)rm -rf $(BUILD)/uninstall
+
+# a package of each language as its users expect it, one script a line; installed from there in an empty place without a network, each gives a value
+packages-languages: all ## build wheel, sdist, npm tarball, CMake package into build/packages/languages, install and try each
+	@mkdir -p $(BUILD)/packages/languages
+	@PULLET_BUILD=$(abspath $(BUILD)) $(RUN) --timeout 300 \
+	  sh packaging/languages/python.sh $(abspath $(BUILD)/packages/languages) -- \
+	  sh packaging/languages/node.sh $(abspath $(BUILD)/packages/languages) -- \
+	  sh packaging/languages/cmake.sh $(abspath $(BUILD)/packages/languages) --
 
 dist: ## make pullet-VERSION.tar.gz, the same bytes every time
 	@packaging/dist.sh $(VERSION) pullet-$(VERSION).tar.gz

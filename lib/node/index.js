@@ -1,11 +1,15 @@
 'use strict';
 // Configuration values that the pullet agent keeps up to date. See README.md and index.d.ts.
 
+const fs = require('fs');
 const os = require('os');
+const path = require('path');
 
 const { DecodeError, decode, optional, record } = require('./decode.js');
 
-const addon = require(process.env.PULLET_NODE_ADDON || './build/Release/pullet.node');
+const prebuilt = path.join(__dirname, 'prebuilds', `${process.platform}-${process.arch}`, 'pullet.node');
+const built = path.join(__dirname, 'build', 'Release', 'pullet.node');
+const addon = require(process.env.PULLET_NODE_ADDON || (fs.existsSync(built) ? built : prebuilt)); // eslint-disable-line
 
 const POLL_MS = 100; // where the system gives no descriptor to poll
 const MAX_TIMER_MS = 2 ** 31 - 1;

@@ -37,6 +37,8 @@ CONTENTS = {
     'libpullet-dev': '''
         -rw-r--r-- usr/include/pullet.h
         -rw-r--r-- usr/include/pullet.hpp
+        -rw-r--r-- LIB/cmake/pullet/pulletConfig.cmake
+        -rw-r--r-- LIB/cmake/pullet/pulletConfigVersion.cmake
         -rw-r--r-- LIB/libpullet.a
         lrwxrwxrwx LIB/libpullet.so
         -rw-r--r-- LIB/pkgconfig/libpullet.pc

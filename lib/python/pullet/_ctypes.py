@@ -87,8 +87,9 @@ class _Library:
 @functools.lru_cache(maxsize=None)
 def _library() -> Any:
     name = os.environ.get("PULLET_LIBRARY")
-    if name:
-        return _Library(name)
+    bundled = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_library.so")
+    if name or os.path.exists(bundled):
+        return _Library(name or bundled)
     try:
         return _Library("libpullet.so.0")
     except OSError:
