@@ -52,6 +52,8 @@ struct pullet {
 	struct stat
 		file; /* that was last looked at: of the image that is open, or an invalid one */
 	struct path_watch watch; /* for pullet_fd() */
+	uint64_t
+		back; /* the page's futex when an image was there though it said withdrawn; NEVER */
 	locale_t c_locale;
 };
 
@@ -142,7 +144,7 @@ static void map_page(struct pullet *p)
 	if (p->page)
 		munmap((void *)(uintptr_t)p->page, PAGE_SIZE);
 	p->page = map;
-	p->seen = NEVER; /* that was the other one's */
+	p->seen = p->back = NEVER; /* that was the other one's */
 	p->page_dev = st.st_dev;
 	p->page_ino = st.st_ino;
 }
@@ -168,7 +170,7 @@ static bool verified_by_agent(const struct pullet *p, const struct stat *st, uin
  * that lost its state counts again from 1. 1, 0 when it is the same, or -errno. */
 static int take_image(struct pullet *p)
 {
-	struct snapshot s;
+	struct snapshot s = {0};
 	struct stat st;
 	void *map;
 	int r = map_file(p->image_path, 1, &map, &st);
@@ -250,7 +252,10 @@ static int take_watched_file(struct pullet *p)
 
 	if (stat(p->image_path, &st))
 		return withdrawn ? -EIDRM : 0;
-	return same_file(&st, &p->file) && !withdrawn ? 0 : take_newest(p);
+	if (same_file(&st, &p->file) && !withdrawn)
+		return 0;
+	p->back = (uint32_t)p->seen;
+	return take_newest(p);
 }
 
 /* ---- the interface ---- */
@@ -265,7 +270,7 @@ int pullet_open(const char *config_or_path, unsigned flags, struct pullet **ret_
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	p->seen = NEVER;
+	p->seen = p->back = NEVER;
 	p->watch.fd = -1;
 	p->c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* static: nothing is allocated */
 	r = p->c_locale ? make_paths(p, config_or_path) : -ENOMEM;
@@ -422,7 +427,8 @@ bool pullet_stale(const struct pullet *p)
 
 bool pullet_withdrawn(const struct pullet *p)
 {
-	return p->page && atomic_load_explicit(&p->page->withdrawn, memory_order_acquire);
+	return p->page && atomic_load_explicit(&p->page->withdrawn, memory_order_acquire) &&
+	       atomic_load_explicit(&p->page->futex, memory_order_acquire) != p->back;
 }
 
 /* ---- waiting ---- */

@@ -7,9 +7,9 @@
  *
  * What surprises: no class, for to ask V8 for what an object wraps takes as long as two look-ups,
  * and an external is that already. poll() lets libuv's own loop watch the descriptor of
- * pullet_fd(): no thread waits. What libuv has of it lives a turn of the loop longer than the handle,
- * or than the environment of a worker that is ended. While each() reads, a setter on Array.prototype may run and
- * try to move or close what is read: `reading` refuses it.
+ * pullet_fd(): no thread waits. What libuv has of it lives a turn of the loop longer than the
+ *handle, or than the environment of a worker that is ended. While each() reads, a setter on
+ *Array.prototype may run and try to move or close what is read: `reading` refuses it.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* strdup() with -std=c11 */
@@ -42,8 +42,8 @@ struct handle {
 struct poller {
 	uv_poll_t uv; /* first: libuv closes it later than we do */
 	napi_env env;
-	struct handle *h;       /* NULL = it is closed */
-	napi_ref callback;      /* NULL = nobody waits */
+	struct handle *h;  /* NULL = it is closed */
+	napi_ref callback; /* NULL = nobody waits */
 	napi_async_cleanup_hook_handle hook;
 };
 

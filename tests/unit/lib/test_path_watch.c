@@ -276,6 +276,7 @@ static void fd__withdrawn__is_said_when_the_page_does(void **state)
 	again = agent_map_page("withdrawn");
 	agent_put_image("withdrawn", 1, false);
 	assert_next(&l, 1); /* before the page says so */
+	assert_false(pullet_withdrawn(l.p));
 	agent_publish("withdrawn", again, 1);
 	assert_int_equal(next(&l, true), 0);
 	assert_false(pullet_withdrawn(l.p));
