@@ -54,7 +54,10 @@ CONTENTS = {
     'python3-pullet': '''
         -rw-r--r-- usr/lib/python3/dist-packages/pullet/__init__.py
         -rw-r--r-- usr/lib/python3/dist-packages/pullet/_ctypes.py
+        -rw-r--r-- usr/lib/python3/dist-packages/pullet/_decode.py
         -rw-r--r-- usr/lib/python3/dist-packages/pullet/_native.abi3.so
+        -rw-r--r-- usr/lib/python3/dist-packages/pullet/py.typed
+        -rw-r--r-- usr/lib/python3/dist-packages/pullet/testing.py
     ''',
 }
 NATIVE = '/usr/lib/python3/dist-packages/pullet/_native.abi3.so'

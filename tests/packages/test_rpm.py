@@ -34,6 +34,9 @@ CONTENTS = {
     'libpullet-devel': '''
         - 100644 root:root /usr/include/pullet.h
         - 100644 root:root /usr/include/pullet.hpp
+        - 40755 root:root /usr/lib64/cmake/pullet
+        - 100644 root:root /usr/lib64/cmake/pullet/pulletConfig.cmake
+        - 100644 root:root /usr/lib64/cmake/pullet/pulletConfigVersion.cmake
         - 100644 root:root /usr/lib64/libpullet.a
         - 120777 root:root /usr/lib64/libpullet.so
         - 100644 root:root /usr/lib64/pkgconfig/libpullet.pc
@@ -42,7 +45,10 @@ CONTENTS = {
         - 40755 root:root /usr/lib/python3/dist-packages/pullet
         - 100644 root:root /usr/lib/python3/dist-packages/pullet/__init__.py
         - 100644 root:root /usr/lib/python3/dist-packages/pullet/_ctypes.py
+        - 100644 root:root /usr/lib/python3/dist-packages/pullet/_decode.py
         - 100755 root:root /usr/lib/python3/dist-packages/pullet/_native.abi3.so
+        - 100644 root:root /usr/lib/python3/dist-packages/pullet/py.typed
+        - 100644 root:root /usr/lib/python3/dist-packages/pullet/testing.py
     ''',
 }
 PAGES = {
