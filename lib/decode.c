@@ -105,7 +105,7 @@ static int decode_field(struct pullet *p, const char *prefix, const struct pulle
 	int len = snprintf(key, sizeof(key), "%s%s", prefix, f->key);
 	bool missing;
 
-	if (len < 0 || (size_t)len >= sizeof(key))
+	if ((size_t)len >= sizeof(key))
 		return report(p, key, -EINVAL, "is too long a key", "", ret_error);
 	missing = pullet_get(p, key, (size_t)len, &v) != 0;
 	if (missing || v.type == PULLET_NULL)

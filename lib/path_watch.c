@@ -10,7 +10,8 @@
 
 #include <errno.h>
 #include <libgen.h>
-#include <stdlib.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
 #include <unistd.h>
@@ -58,19 +59,16 @@ static void take_events(int fd)
 /* Watches the deepest directory above a path that is there. Its number, or -errno. */
 static int watch_above(int fd, const char *path)
 {
-	char *copy = strdup(path), *at = copy;
+	char copy[PATH_MAX], *at = copy; /* no file has a longer one */
 	int wd;
 
-	if (!copy)
-		return -ENOMEM;
+	snprintf(copy, sizeof(copy), "%s", path);
 	do {
 		at = dirname(at);
 		wd = inotify_add_watch(fd, at, OF_DIR);
 	} while (wd < 0 && (errno == ENOENT || errno == ENOTDIR) && strcmp(at, "/") != 0 &&
 		 strcmp(at, ".") != 0);
-	wd = wd < 0 ? -errno : wd;
-	free(copy);
-	return wd;
+	return wd < 0 ? -errno : wd;
 }
 
 /* Watches a file, and a directory above where that is not there, or may not be read. What comes

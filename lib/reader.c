@@ -319,7 +319,7 @@ static __attribute__((noinline)) int refresh_slowly(struct pullet *p)
 	else if (p->watch.fd >= 0)
 		r = take_watched_file(p);
 	else
-		r = knows_withdrawn(p) ? -EIDRM : 0;
+		r = -EIDRM; /* the page is as it was: only WITHDRAWN led here */
 	if ((r == -ENOENT || r == -EIDRM) && !p->map)
 		r = 0;
 	return r >= 0 && watched < 0 ? watched : r;

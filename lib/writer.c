@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -41,11 +42,11 @@ static int write_all(int fd, const char *data, size_t len)
 
 static int replace_file(const char *path, const char *data, size_t len)
 {
-	char *beside;
+	char beside[PATH_MAX];
 	int fd, r;
 
-	if (asprintf(&beside, "%s.XXXXXX", path) < 0)
-		return -ENOMEM;
+	if (snprintf(beside, sizeof(beside), "%s.XXXXXX", path) >= (int)sizeof(beside))
+		return -ENAMETOOLONG;
 	fd = mkostemp(beside, O_CLOEXEC);
 	r = fd < 0 ? -errno : write_all(fd, data, len);
 	if (fd >= 0)
@@ -54,7 +55,6 @@ static int replace_file(const char *path, const char *data, size_t len)
 		r = -errno;
 	if (r && fd >= 0)
 		unlink(beside);
-	free(beside);
 	return r;
 }
 

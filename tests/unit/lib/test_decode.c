@@ -75,6 +75,8 @@ static void decode__all_that_is_there__is_in_the_struct(void **state)
 		{"a.most", PULLET_INT, "9223372036854775807"}, {"a.ratio", PULLET_INT, "0"},
 		{"a.timeout", PULLET_STRING, "0s"}, {"a.limit", PULLET_STRING, "64KiB"},
 		{"a.db.host", PULLET_STRING, "db1"}, {NULL, PULLET_NULL, NULL}};
+	const struct pair others[] = {{"name", PULLET_STRING, "x"}, {"debug", PULLET_BOOL, "true"},
+		{"ratio", PULLET_DOUBLE, "0.25"}, {NULL, PULLET_NULL, NULL}};
 	struct pullet *p;
 	struct config c;
 
@@ -88,6 +90,11 @@ static void decode__all_that_is_there__is_in_the_struct(void **state)
 	assert_int_equal(c.timeout_ms, 0);
 	assert_int_equal(c.limit, 65536);
 	assert_string_equal(c.db.host, "db1");
+	pullet_close(p);
+	assert_int_equal(decode(others, "", &c, NULL, &p), 0);
+	assert_true(c.debug && c.ratio == 0.25);
+	pullet_close(p);
+	assert_int_equal(decode(others, "none.", &c, NULL, &p), -ENOENT);
 	pullet_close(p);
 }
 

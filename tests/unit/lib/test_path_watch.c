@@ -24,8 +24,14 @@
 
 static int watch_error; /* of what inotify_add_watch() does next; 0 = works */
 
+static int flaps; /* from 1 on: numbers of watches; 0 = does not */
+
 int inotify_add_watch(int fd, const char *path, uint32_t mask)
 {
+	if (flaps) { /* there is no file, and each time another directory above */
+		errno = ENOENT;
+		return mask & IN_ONLYDIR ? ++flaps : -1;
+	}
 	if (watch_error) {
 		errno = watch_error;
 		return -1;
@@ -265,6 +271,8 @@ static void fd__withdrawn__is_said_when_the_page_does(void **state)
 	munmap(page, PAGE_SIZE); /* the agent lets go of it first */
 	assert_quiet(&l);
 	page = agent_map_page("withdrawn");
+	assert_int_equal(
+		link(agent_path("withdrawn", ".snap"), agent_path("withdrawn", ".kept")), 0);
 	unlink(agent_path("withdrawn", ".snap"));
 	assert_quiet(&l); /* why is not known yet */
 	atomic_store(&page->withdrawn, 1);
@@ -274,7 +282,9 @@ static void fd__withdrawn__is_said_when_the_page_does(void **state)
 	assert_int_equal(pullet_refresh(l.p), -EIDRM);
 	assert_false(is_readable(&l, 0));
 	again = agent_map_page("withdrawn");
-	agent_put_image("withdrawn", 1, false);
+	/* the very file, even */
+	assert_int_equal(
+		rename(agent_path("withdrawn", ".kept"), agent_path("withdrawn", ".snap")), 0);
 	assert_next(&l, 1); /* before the page says so */
 	assert_false(pullet_withdrawn(l.p));
 	agent_publish("withdrawn", again, 1);
@@ -450,6 +460,30 @@ static void refresh__no_watch_left__moves_and_says_so_until_there_is_one(void **
 	close_published(&l, page);
 }
 
+static void renew__what_the_system_says__is_told_and_ends(void **state)
+{
+	struct path_watch w, others;
+
+	(void)state;
+	assert_int_equal(path_watch_open(&w), 0);
+	others = w;
+	others.pid = 1;
+	assert_true(path_watch_is_own(&w));
+	assert_false(path_watch_is_own(&others));
+	watch_error = ENOTDIR;
+	assert_int_equal(path_watch_renew(&w, "a/b", "c"), -ENOTDIR);
+	watch_error = EACCES;
+	assert_int_equal(path_watch_renew(&w, "a/b", "c"), -EACCES);
+	watch_error = ENOMEM;
+	assert_int_equal(path_watch_renew(&w, "a/b", "c"), -ENOMEM);
+	watch_error = 0;
+	flaps = 1;
+	assert_int_equal(path_watch_renew(&w, "a/b", "c"), 0);
+	assert_in_range(flaps, 60, 70);
+	flaps = 0;
+	path_watch_close(&w);
+}
+
 /* ---- frame ---- */
 
 int main(void)
@@ -469,6 +503,7 @@ int main(void)
 		CASE(fd__beside_a_publisher__ends_with_the_last),
 		CASE(fd__in_a_child__is_its_own),
 		CASE(fd__no_descriptor_left__says_so),
+		CASE(renew__what_the_system_says__is_told_and_ends),
 		CASE(refresh__no_watch_left__moves_and_says_so_until_there_is_one),
 	};
 

@@ -47,7 +47,7 @@ static void write__twice__is_the_next_version(void **state)
 static void write__what_cannot_be_written__changes_nothing(void **state)
 {
 	const struct pullet_entry twice[] = {text("a", "x"), text("a", "y")};
-	char version[300];
+	char version[300], path[PATH_MAX + 10] = "";
 	struct rlimit limit, small;
 
 	(void)state;
@@ -60,6 +60,9 @@ static void write__what_cannot_be_written__changes_nothing(void **state)
 	assert_int_equal(pullet_write(agent_path("none/no", ".snap"), twice, 1, NULL), -ENOENT);
 	assert_int_equal(
 		pullet_write(agent_path("no", ".snap"), twice, SIZE_MAX / 8, NULL), -ENOMEM);
+	memset(path, 'p', sizeof(path) - 1);
+	path[0] = '/';
+	assert_int_equal(pullet_write(path, twice, 1, NULL), -ENAMETOOLONG);
 	assert_int_equal(mkdir(agent_path("dir", ""), 0755), 0);
 	assert_int_equal(pullet_write(agent_path("dir", ""), twice, 1, NULL), -EISDIR);
 	signal(SIGXFSZ, SIG_IGN);
