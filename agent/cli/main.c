@@ -18,6 +18,7 @@ static const struct command {
 	{"list", "CONFIG [PREFIX]", "all values of a config", cli_list},
 	{"export", "CONFIG --format F", "a config as sh, env, json, yaml or properties",
 		cli_export},
+	{"build", "FILE -o NAME.snap", "make a snapshot of a document, for tests", cli_build},
 	{"watch", "CONFIG [-- CMD...]", "print each new version, or run a command for it",
 		cli_watch},
 	{"status", "[CONFIG] [--json]", "current versions, their age, the last errors", cli_status},

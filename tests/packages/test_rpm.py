@@ -34,6 +34,9 @@ CONTENTS = {
     'libpullet-devel': '''
         - 100644 root:root /usr/include/pullet.h
         - 100644 root:root /usr/include/pullet.hpp
+        - 40755 root:root /usr/lib64/cmake/pullet
+        - 100644 root:root /usr/lib64/cmake/pullet/pulletConfig.cmake
+        - 100644 root:root /usr/lib64/cmake/pullet/pulletConfigVersion.cmake
         - 100644 root:root /usr/lib64/libpullet.a
         - 120777 root:root /usr/lib64/libpullet.so
         - 100644 root:root /usr/lib64/pkgconfig/libpullet.pc
@@ -42,13 +45,16 @@ CONTENTS = {
         - 40755 root:root /usr/lib/python3/dist-packages/pullet
         - 100644 root:root /usr/lib/python3/dist-packages/pullet/__init__.py
         - 100644 root:root /usr/lib/python3/dist-packages/pullet/_ctypes.py
+        - 100644 root:root /usr/lib/python3/dist-packages/pullet/_decode.py
         - 100755 root:root /usr/lib/python3/dist-packages/pullet/_native.abi3.so
+        - 100644 root:root /usr/lib/python3/dist-packages/pullet/py.typed
+        - 100644 root:root /usr/lib/python3/dist-packages/pullet/testing.py
     ''',
 }
 PAGES = {
     'pullet': 'man1/pullet.1.gz man5/pullet.yaml.5.gz man7/pullet.7.gz man8/pulletd.8.gz',
     'libpullet0': '',
-    'libpullet-devel': ' '.join(f'man3/{page}.3.gz' for page in 'libpullet pullet_close pullet_each pullet_get pullet_open pullet_refresh pullet_wait'.split()),
+    'libpullet-devel': ' '.join(f'man3/{page}.3.gz' for page in 'libpullet pullet_close pullet_each pullet_fd pullet_get pullet_open pullet_refresh pullet_wait'.split()),
     'python3-pullet': '',
 }
 
