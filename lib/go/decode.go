@@ -68,7 +68,8 @@ func (e *DecodeError) Error() string {
 // integer too, a duration is a text such as "10s", and a size is so with the tag's option. An embedded
 // struct's fields are their owner's. What has an UnmarshalText gets the text of a scalar; a field of
 // type any gets nil, bool, int64, float64, string, []any or map[string]any, and a Value itself. Keys
-// without a field are ignored but with Strict.
+// without a field are ignored but with Strict. A slice or map is replaced as a whole; see Defaulter for
+// the defaults of what is in it.
 func (c *Config) Decode(into any, opts ...DecodeOption) error {
 	target := reflect.ValueOf(into)
 	if target.Kind() != reflect.Pointer || target.IsNil() ||
@@ -259,7 +260,9 @@ func (d *decoder) kind(n *node, key string, v reflect.Value, o fieldOptions) {
 		v.SetString(n.v.Text)
 	case reflect.Pointer:
 		p := reflect.New(v.Type().Elem())
-		if !v.IsNil() {
+		if v.IsNil() {
+			setDefaults(p)
+		} else {
 			p.Elem().Set(v.Elem())
 		}
 		d.value(n, key, p.Elem(), o)
@@ -292,6 +295,16 @@ func (d *decoder) integer(n *node, key string, v reflect.Value, o fieldOptions) 
 	v.SetInt(i)
 }
 
+// A Defaulter fills in the defaults of what Decode makes itself: an item of a slice, a value of a map,
+// what a nil pointer will point at.
+type Defaulter interface{ SetDefaults() }
+
+func setDefaults(p reflect.Value) {
+	if d, ok := p.Interface().(Defaulter); ok {
+		d.SetDefaults()
+	}
+}
+
 // whole fills what has parts.
 func (d *decoder) whole(n *node, key string, v reflect.Value, o fieldOptions) {
 	t := v.Type()
@@ -318,6 +331,7 @@ func (d *decoder) whole(n *node, key string, v reflect.Value, o fieldOptions) {
 		list := reflect.MakeSlice(t, len(n.below), len(n.below))
 		for i := 0; i < list.Len(); i++ {
 			name := strconv.Itoa(i)
+			setDefaults(list.Index(i).Addr())
 			d.value(n.below[name], join(key, name), list.Index(i), o)
 		}
 		v.Set(list)
@@ -332,9 +346,10 @@ func (d *decoder) whole(n *node, key string, v reflect.Value, o fieldOptions) {
 		}
 		members := reflect.MakeMapWithSize(t, len(n.below))
 		for _, name := range n.names() {
-			member := reflect.New(t.Elem()).Elem()
-			d.value(n.below[name], join(key, name), member, o)
-			members.SetMapIndex(reflect.ValueOf(name).Convert(t.Key()), member)
+			member := reflect.New(t.Elem())
+			setDefaults(member)
+			d.value(n.below[name], join(key, name), member.Elem(), o)
+			members.SetMapIndex(reflect.ValueOf(name).Convert(t.Key()), member.Elem())
 		}
 		v.Set(members)
 	}

@@ -280,11 +280,11 @@ func with(tree map[string]any, path []string, value any) (map[string]any, error)
 	return changed, nil
 }
 
-// flatten adds the records of all that is in a plain value.
+// flatten adds the records of all that is in a plain map; prefix ends with a dot, or is "".
 func flatten(entries []entry, prefix string, members map[string]any) ([]entry, error) {
 	for name, v := range members {
 		var err error
-		if entries, err = flattenValue(entries, join(prefix, name), v); err != nil {
+		if entries, err = flattenValue(entries, prefix+escapes.Replace(name), v); err != nil {
 			return nil, err
 		}
 	}
@@ -315,14 +315,14 @@ func flattenValue(entries []entry, key string, v any) ([]entry, error) {
 		e.kind, e.value = List, uint64(len(x))
 		for i, item := range x {
 			var err error
-			if entries, err = flattenValue(entries, join(key, strconv.Itoa(i)), item); err != nil {
+			if entries, err = flattenValue(entries, key+"."+strconv.Itoa(i), item); err != nil {
 				return nil, err
 			}
 		}
 	case map[string]any:
 		e.kind, e.value = Map, uint64(len(x))
 		var err error
-		if entries, err = flatten(entries, key, x); err != nil {
+		if entries, err = flatten(entries, key+".", x); err != nil {
 			return nil, err
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"path/filepath"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -13,8 +13,10 @@ import (
 
 // TestFakeAsAgent: the document of a golden image is the same to a reader.
 func TestFakeAsAgent(t *testing.T) {
-	for _, name := range []string{"empty", "one", "collide", "values"} {
-		c, err := Open(filepath.Join(golden, name+".snap"))
+	cases := os.Getenv("PULLET_CASES")
+	for _, name := range []string{golden + "/empty", golden + "/one", golden + "/collide", golden + "/values",
+		cases + "/types-1", cases + "/nesting-1", cases + "/unicode-1", cases + "/overflow-1"} {
+		c, err := Open(name + ".snap")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,7 @@
 //	...
 //	c.Refresh() // now and then: is there a newer version?
 //
+// Decode fills a struct, Wait and Changed follow the config, NewFake is for an application's tests.
 // A Config reads one version, whole, until Refresh or Wait moves it to a newer one. A lookup takes
 // no lock and makes no system call. The agent's death disturbs nobody. The layout of the files is
 // lib/FORMAT.md; this package needs nothing else, and Linux.
