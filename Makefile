@@ -89,8 +89,8 @@ BENCH_LIBS := -lev -luv -llmdb -lcdb
 BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/stdatomic.h 2>/dev/null | sort)
 
-.PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values golden-cases \
-        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd bench-many check-fleet sim sim-bugs sim-fleet check-sim-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-compare bench-languages packages-languages torture soak soak-seeded fuzz install uninstall dist clean
+.PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values \
+        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd bench-many check-fleet sim sim-bugs sim-fleet check-sim-fleet check-bindings languages check-packages packages-languages deb rpm sbom lint format layers bench bench-compare bench-languages torture soak soak-seeded fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -441,6 +441,8 @@ deb: ## build the Debian packages, with SBOM, into build/packages/deb
 	@packaging/package.sh deb $(VERSION) $(BUILD)/packages/deb
 rpm: ## build the RPM packages, with SBOM, into build/packages/rpm
 	@packaging/package.sh rpm $(VERSION) $(BUILD)/packages/rpm
+packages-languages: all ## build what users of each language install, into build/packages/LANGUAGE
+	@for p in lib/*/package.sh; do l=$${p%/*}; sh $$p $(abspath $(BUILD))/packages/$${l#lib/} $(VERSION) || exit 1; done
 sbom: deb ## build them too: what they are made of (SPDX), build/packages/deb/pullet_VERSION.spdx.json
 
 # these measure how long a service or a page takes, so nothing else runs beside them, which mostly wait, and they come last: in .ci/run the

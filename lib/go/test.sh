@@ -27,6 +27,7 @@ formatted() {
 	cat "$tmp/diff"
 	return 1
 }
+# shellcheck disable=SC2016 # Markdown's backticks
 # The archive, unpacked as its README says, gives a value in a module that knows nothing else; then vendored.
 package() {
 	mkdir -p "$tmp/app/third_party" && ./package.sh "$tmp/package" 1.2.3 >"$tmp/name" && cp "$(cat "$tmp/name")" "$tmp/app/" &&

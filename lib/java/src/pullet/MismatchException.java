@@ -17,12 +17,12 @@ public final class MismatchException extends IOException {
      * @param key the key
      * @param detail what is wrong
      */
-    public record Problem(String key, String detail) implements java.io.Serializable {}
+    public record Problem(String key, String detail) {}
 
-    private final String path;
-    private final long generation;
-    private final String version;
-    private final List<Problem> problems;
+    private final transient String path;
+    private final transient long generation;
+    private final transient String version;
+    private final transient List<Problem> problems;
 
     MismatchException(String path, long generation, String version, List<Problem> problems) {
         super(text(path, generation, problems));
