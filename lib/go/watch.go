@@ -152,13 +152,16 @@ func (w *watcher) event(wd int32, mask uint32, name string) {
 func (c *Config) follow(ctx context.Context, look func() (done bool, err error)) error {
 	h := c.from.hint()
 	defer c.from.unwatch(h)
+	told := true
 	for pause := firstLook; ; {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		longest := lastLook
 		if !c.from.watch(h) { // before the look: nothing is missed
-			longest = blindLook
+			longest, told = blindLook, true
+		} else if told {
+			told = !c.renewPage()
 		}
 		if done, err := look(); done || err != nil {
 			return err
@@ -172,7 +175,7 @@ func (c *Config) follow(ctx context.Context, look func() (done bool, err error))
 		timer := time.NewTimer(pause)
 		select {
 		case <-h.c:
-			pause = firstLook
+			pause, told = firstLook, true
 		case <-timer.C:
 			pause *= 2
 		case <-ctx.Done():
@@ -180,6 +183,28 @@ func (c *Config) follow(ctx context.Context, look func() (done bool, err error))
 		}
 		timer.Stop()
 	}
+}
+
+// renewPage goes over to another page that is at the path now, once it says something: an agent that
+// was started again, where the directory did not outlive it, never changes the old one. The next
+// Refresh looks. False when there is one that says nothing yet.
+func (c *Config) renewPage() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	have := c.page.Load()
+	if have == nil || c.isClosed() {
+		return true
+	}
+	p := c.from.pageAfter(have)
+	if p != have && p.generation() == 0 && !p.withdrawn() {
+		p.unmap()
+		return false
+	}
+	if p != have {
+		c.page.Store(p)
+		c.seen.Store(p.futex() - 1)
+	}
+	return true
 }
 
 // Wait sleeps until there is a newer version than the one that is open, and moves to it. It returns

@@ -213,3 +213,31 @@ func TestDirectory(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestStartedAgain: who waits hears of an agent that was started again without its old directory.
+func TestStartedAgain(t *testing.T) {
+	a := newAgent(t)
+	dir := t.TempDir() + "/run"
+	c := (*Config)(nil)
+	for g := uint64(1); g <= 4; g++ {
+		a.check(os.Mkdir(dir, 0o755))
+		a.path = dir + "/web.snap"
+		done := make(<-chan error)
+		if c != nil && g%2 == 0 {
+			done = waitFor(c, context.Background(), 1) // before it is started
+		}
+		a.start()
+		a.publish(g, "v", text("g", fmt.Sprint(g)))
+		if c == nil {
+			c = a.open()
+		} else {
+			if g%2 != 0 {
+				done = waitFor(c, context.Background(), 1) // after
+			}
+			if err := result(t, done); err != nil || c.Generation() != g {
+				t.Error(err, c.Generation())
+			}
+		}
+		a.check(os.RemoveAll(dir))
+	}
+}

@@ -244,6 +244,27 @@ public sealed class Config implements Configuration permits FakeConfig {
         }
     }
 
+    /**
+     * Goes over to another page that is at the path now, once it says something: an agent that was
+     * started again, where the directory did not outlive it, never changes the old one. The next
+     * refresh looks. False when there is one that says nothing yet.
+     */
+    boolean renewPage() {
+        synchronized (moving) {
+            Page p = page == null || closed ? page : source.pageAfter(page);
+            if (p == page) {
+                return true;
+            }
+            if (p.generation() == 0 && !p.withdrawn()) {
+                return false;
+            }
+            page = p;
+            seen = -1;
+            lookedAt = null;
+            return true;
+        }
+    }
+
     boolean isClosed() {
         return closed;
     }
@@ -288,9 +309,15 @@ public sealed class Config implements Configuration permits FakeConfig {
             told.set(true);
             LockSupport.unpark(me);
         })) {
+            boolean renewed = false;
             for (long pause = Follower.FIRST_LOOK;; pause *= 2) {
-                pause = told.getAndSet(false) ? Follower.FIRST_LOOK
-                        : Math.min(pause, hint.isWatching() ? Follower.LAST_LOOK : Follower.BLIND_LOOK);
+                if (told.getAndSet(false)) {
+                    pause = Follower.FIRST_LOOK;
+                    renewed = false;
+                }
+                boolean watching = hint.isWatching(); // before the look: nothing is missed
+                renewed = watching && (renewed || renewPage());
+                pause = Math.min(pause, watching ? Follower.LAST_LOOK : Follower.BLIND_LOOK);
                 if (hasMoved(start, known)) {
                     return true;
                 }

@@ -32,6 +32,7 @@ final class Follower implements Runnable {
     private final Config config;
     private final Source.Hint hint;
     private long pause = FIRST_LOOK;
+    private boolean renewed;
     private Future<?> next;
 
     Follower(Config config) {
@@ -53,6 +54,7 @@ final class Follower implements Runnable {
 
     private synchronized void told() {
         pause = FIRST_LOOK;
+        renewed = false;
         if (next == null || next.cancel(false)) { // else it is looking, and looks again
             next = LOOKS.submit(this);
         }
@@ -65,7 +67,9 @@ final class Follower implements Runnable {
         }
         boolean newer;
         synchronized (this) {
-            long longest = hint.isWatching() ? LAST_LOOK : BLIND_LOOK; // before the look
+            boolean watching = hint.isWatching(); // before the look: nothing is missed
+            renewed = watching && (renewed || config.renewPage());
+            long longest = watching ? LAST_LOOK : BLIND_LOOK;
             try {
                 newer = config.isNewer();
             } catch (IllegalStateException e) {

@@ -175,11 +175,36 @@ final class WaitTest {
         }
     }
 
+    /** Who waits hears of an agent that was started again without its old directory. */
+    private static void startedAgain(Agent a) throws Exception {
+        Path directory = a.path.resolveSibling("run");
+        Config c = null;
+        for (long g = 1; g <= 4; g++) {
+            Files.createDirectory(directory);
+            Agent there = new Agent(directory);
+            CompletableFuture<Void> before = c == null ? null : c.nextChange();
+            there.start();
+            there.publish(g, "v" + g, Map.of());
+            if (c == null) {
+                c = Config.open(there.path);
+            } else {
+                get(before);
+                ConfigTest.same(true, c.await(Duration.ofSeconds(20)), "moved");
+                ConfigTest.same(g, c.generation(), "generation");
+            }
+            Files.delete(there.path);
+            Files.delete(directory.resolve("web.gen"));
+            Files.delete(directory);
+        }
+        c.close();
+    }
+
     static void run() throws IOException {
         ConfigTest.test("event loop", WaitTest::eventLoop);
         ConfigTest.test("no leak", WaitTest::noLeak);
         ConfigTest.test("next change", a -> nextChange(a, false));
         ConfigTest.test("next change with a page", a -> nextChange(a, true));
+        ConfigTest.test("started again", WaitTest::startedAgain);
         ConfigTest.test("directory", WaitTest::directory);
     }
 }
