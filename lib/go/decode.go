@@ -33,7 +33,7 @@ type DecodeError struct {
 	Problems   []Problem
 }
 
-// A Problem is what is wrong with one key.
+// A Problem is what is wrong with one key: "must be an integer, but is a list".
 type Problem struct{ Key, Detail string }
 
 func (e *DecodeError) Error() string {
@@ -43,7 +43,7 @@ func (e *DecodeError) Error() string {
 		if i == most {
 			return text + fmt.Sprintf("; and %d more", len(e.Problems)-most)
 		}
-		text += "; " + p.Key + ": " + p.Detail
+		text += map[bool]string{true: ": ", false: "; "}[i == 0] + p.Key + " " + p.Detail
 	}
 	return text
 }
@@ -172,13 +172,16 @@ func (d *decoder) wrong(key, format string, args ...any) {
 	d.problems = append(d.problems, Problem{key, fmt.Sprintf(format, args...)})
 }
 
+var inWords = [...]string{"null", "true or false", "an integer", "a number", "another text", "a list", "a mapping"}
+
 // mismatch: a value is there, and not of the type.
 func (d *decoder) mismatch(n *node, key, needed string) {
-	if n.v.Type == String {
-		d.wrong(key, "it must be %s, and is another text", needed)
-		return
+	is := inWords[n.v.Type]
+	if strings.HasPrefix(needed, is) { // one that does not fit
+		_, noun, _ := strings.Cut(is, " ")
+		is = "another " + noun
 	}
-	d.wrong(key, "it must be %s, and is a %s", needed, n.v.Type)
+	d.wrong(key, "must be %s, but is %s", needed, is)
 }
 
 type fieldOptions struct{ required, size bool }
@@ -217,7 +220,7 @@ func (d *decoder) value(n *node, key string, v reflect.Value, o fieldOptions) {
 // missing leaves what is there; null makes nil of what can be.
 func (d *decoder) missing(n *node, key string, v reflect.Value, o fieldOptions) {
 	if o.required {
-		d.wrong(key, "it is required, and %s", map[bool]string{true: "missing", false: "null"}[n == nil])
+		d.wrong(key, "is required, but is %s", map[bool]string{true: "missing", false: "null"}[n == nil])
 		return
 	}
 	switch v.Kind() {
@@ -270,7 +273,7 @@ func (d *decoder) kind(n *node, key string, v reflect.Value, o fieldOptions) {
 	case reflect.Slice, reflect.Map, reflect.Struct, reflect.Interface:
 		d.whole(n, key, v, o)
 	default:
-		d.wrong(key, "Decode cannot fill a field of type %s", v.Type())
+		d.wrong(key, "has a field of type %s, which Decode cannot fill", v.Type())
 	}
 }
 
@@ -311,13 +314,13 @@ func (d *decoder) whole(n *node, key string, v reflect.Value, o fieldOptions) {
 	switch {
 	case t.Kind() == reflect.Interface:
 		if t.NumMethod() > 0 {
-			d.wrong(key, "Decode cannot fill a field of type %s", t)
+			d.wrong(key, "has a field of type %s, which Decode cannot fill", t)
 		} else if x := n.any(); x != nil {
 			v.Set(reflect.ValueOf(x))
 		}
 	case t.Kind() == reflect.Struct:
 		if n.v.Type != Map {
-			d.mismatch(n, key, "a map")
+			d.mismatch(n, key, "a mapping")
 			return
 		}
 		known := map[string]bool{}
@@ -337,11 +340,11 @@ func (d *decoder) whole(n *node, key string, v reflect.Value, o fieldOptions) {
 		v.Set(list)
 	default:
 		if n.v.Type != Map {
-			d.mismatch(n, key, "a map")
+			d.mismatch(n, key, "a mapping")
 			return
 		}
 		if t.Key().Kind() != reflect.String {
-			d.wrong(key, "Decode cannot fill a field of type %s", t)
+			d.wrong(key, "has a field of type %s, which Decode cannot fill", t)
 			return
 		}
 		members := reflect.MakeMapWithSize(t, len(n.below))
@@ -378,7 +381,7 @@ func (d *decoder) fields(n *node, key string, v reflect.Value, known map[string]
 			case "size":
 				o.size = true
 			default:
-				d.wrong(join(key, f.Name), "its tag has an unknown option %q", option)
+				d.wrong(join(key, f.Name), "has a tag with an unknown option, %q", option)
 			}
 		}
 		if name == "" {
@@ -395,7 +398,7 @@ func (d *decoder) fields(n *node, key string, v reflect.Value, known map[string]
 func (d *decoder) unknown(n *node, key string, known map[string]bool) {
 	for _, name := range n.names() {
 		if d.strict && !known[name] {
-			d.wrong(join(key, name), "it is not known")
+			d.wrong(join(key, name), "is not known")
 		}
 	}
 }

@@ -95,7 +95,7 @@ func TestDecode(t *testing.T) {
 	}
 	err := f.Decode(&got, Strict)
 	var d *DecodeError
-	if !errors.As(err, &d) || !reflect.DeepEqual(d.Problems, []Problem{{"secret", "it is not known"}}) {
+	if !errors.As(err, &d) || !reflect.DeepEqual(d.Problems, []Problem{{"secret", "is not known"}}) {
 		t.Error(err)
 	}
 	if err := f.Decode(got); err == nil || !strings.Contains(err.Error(), "a pointer to a struct or a map, not pullet.settings") {
@@ -134,20 +134,20 @@ func TestDecodeErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Problem{
-		{"debug", "it must be true or false, and is another text"},
-		{"small", "it must be an integer that fits int8, and is a int"},
-		{"minus", "it must be an integer that fits uint, and is a int"},
-		{"wait", `it must be a duration such as "10s", and is another text`},
-		{"size", `it must be a size such as "64KiB" that fits int, and is another text`},
-		{"list", "it must be a list, and is another text"},
-		{"items.1", "it must be an integer that fits int, and is another text"},
-		{"addr", "it must be a netip.Addr, and is another text"},
-		{"map", "it must be a map, and is a int"},
-		{"text", "it must be a text, and is a map"},
-		{"db.port", "it is required, and null"},
-		{"hidden.must", "it is required, and missing"},
-		{"map", "Decode cannot fill a field of type func()"},
-		{"Bad", `its tag has an unknown option "oops"`},
+		{"debug", "must be true or false, but is another text"},
+		{"small", "must be an integer that fits int8, but is another integer"},
+		{"minus", "must be an integer that fits uint, but is another integer"},
+		{"wait", `must be a duration such as "10s", but is another text`},
+		{"size", `must be a size such as "64KiB" that fits int, but is another text`},
+		{"list", "must be a list, but is another text"},
+		{"items.1", "must be an integer that fits int, but is another text"},
+		{"addr", "must be a netip.Addr, but is another text"},
+		{"map", "must be a mapping, but is an integer"},
+		{"text", "must be a text, but is a mapping"},
+		{"db.port", "is required, but is null"},
+		{"hidden.must", "is required, but is missing"},
+		{"map", "has a field of type func(), which Decode cannot fill"},
+		{"Bad", `has a tag with an unknown option, "oops"`},
 	}
 	for i, p := range d.Problems {
 		if i >= len(want) || p != want[i] {
@@ -157,7 +157,7 @@ func TestDecodeErrors(t *testing.T) {
 	if len(d.Problems) != len(want) {
 		t.Errorf("%d problems", len(d.Problems))
 	}
-	if text := err.Error(); !strings.HasPrefix(text, "pullet: (fake), generation 1; debug: it must be") ||
+	if text := err.Error(); !strings.HasPrefix(text, "pullet: (fake), generation 1: debug must be") ||
 		!strings.HasSuffix(text, "; and 4 more") || strings.Contains(text, "secret") {
 		t.Error(text)
 	}

@@ -23,6 +23,9 @@ final class Binder {
     /** A value that no configuration has: what a conversion gives in its place did not fit. */
     private static final Object NONE = new Object();
 
+    private static final List<String> IN_WORDS = List.of("null", "true or false", "an integer",
+            "a number", "another text", "a list", "a mapping");
+
     private final boolean strict;
     private final List<MismatchException.Problem> problems = new ArrayList<>();
 
@@ -39,7 +42,7 @@ final class Binder {
             throw new IllegalArgumentException(type.getName() + " is neither a record nor Map");
         }
         if (tree == null) {
-            wrong(key, "it is missing");
+            wrong(key, "is missing");
             return null;
         }
         Object made = type == Map.class ? tree.plain() : make(tree, key, type, false);
@@ -55,9 +58,9 @@ final class Binder {
     }
 
     private Object mismatch(Tree t, String key, String needed) {
-        String type = t.value.type().name().toLowerCase(Locale.ROOT);
-        wrong(key, "it must be " + needed + (type.equals("string") ? ", and is another text"
-                : ", and is a " + type));
+        String is = IN_WORDS.get(t.value.type().ordinal());
+        wrong(key, "must be " + needed + ", but is " + (needed.startsWith(is) // one that does not fit
+                ? "another" + is.substring(is.indexOf(' ')) : is));
         return NONE;
     }
 
@@ -77,11 +80,11 @@ final class Binder {
             return made == NONE ? NONE : Optional.of(made);
         }
         if (raw == Object.class || raw == Value.class) {
-            return t == null ? missing(key) : raw == Value.class ? t.value : t.plain();
+            return t == null ? nothing(key, "is missing") : raw == Value.class ? t.value : t.plain();
         }
         if (isMissing(t)) {
-            return raw == List.class ? List.of() : raw == Map.class ? Map.of() : t == null ? missing(key)
-                    : mismatch(t, key, "there");
+            return raw == List.class ? List.of() : raw == Map.class ? Map.of() : t == null ? nothing(key, "is missing")
+                    : nothing(key, "is null");
         }
         if (raw == List.class) {
             return list(t, key, argument(type, 0, key), size);
@@ -98,8 +101,8 @@ final class Binder {
         return raw.isRecord() ? record(t, key, raw) : scalar(t, key, raw, size);
     }
 
-    private Object missing(String key) {
-        wrong(key, "it is missing");
+    private Object nothing(String key, String how) {
+        wrong(key, how);
         return NONE;
     }
 
@@ -128,7 +131,7 @@ final class Binder {
 
     private Object map(Tree t, String key, Type member, boolean size) {
         if (t.value.type() != Value.Type.MAP) {
-            return mismatch(t, key, "a map");
+            return mismatch(t, key, "a mapping");
         }
         Map<String, Object> all = new LinkedHashMap<>();
         t.below.forEach((name, each) -> all.put(name, make(each, join(key, name), member, size)));
@@ -137,7 +140,7 @@ final class Binder {
 
     private Object record(Tree t, String key, Class<?> type) {
         if (t.value.type() != Value.Type.MAP) {
-            return mismatch(t, key, "a map");
+            return mismatch(t, key, "a mapping");
         }
         RecordComponent[] components = type.getRecordComponents();
         Object[] arguments = new Object[components.length];
@@ -151,7 +154,7 @@ final class Binder {
         }
         for (String name : t.below.keySet()) {
             if (strict && !known.contains(name)) {
-                wrong(join(key, name), "it is not known");
+                wrong(join(key, name), "is not known");
             }
         }
         return good ? construct(key, type, types, arguments) : NONE;
@@ -187,7 +190,7 @@ final class Binder {
             if (e.getCause() instanceof Error error) {
                 throw error;
             }
-            wrong(key, "it is rejected: " + (e.getCause().getMessage() == null ? e.getCause()
+            wrong(key, "is rejected: " + (e.getCause().getMessage() == null ? e.getCause()
                     : e.getCause().getMessage()));
             return NONE;
         } catch (ReflectiveOperationException | RuntimeException e) {

@@ -15,7 +15,7 @@ public final class MismatchException extends IOException {
      * What is wrong with one key.
      *
      * @param key the key
-     * @param detail what is wrong
+     * @param detail what is wrong: "must be an integer, but is a list"
      */
     public record Problem(String key, String detail) {}
 
@@ -35,8 +35,10 @@ public final class MismatchException extends IOException {
     private static String text(String path, long generation, List<Problem> problems) {
         StringBuilder s = new StringBuilder(path).append(", generation ")
                 .append(Long.toUnsignedString(generation));
+        String between = ": ";
         for (Problem p : problems.subList(0, Math.min(MOST, problems.size()))) {
-            s.append("; ").append(p.key).append(": ").append(p.detail);
+            s.append(between).append(p.key).append(' ').append(p.detail);
+            between = "; ";
         }
         return problems.size() <= MOST ? s.toString()
                 : s.append("; and ").append(problems.size() - MOST).append(" more").toString();

@@ -68,7 +68,7 @@ final class BindTest {
                 f.as(All.class, Configuration.Option.STRICT);
                 throw new AssertionError("not strict");
             } catch (MismatchException e) {
-                same("(fake), generation 1; unknown: it is not known", e.getMessage(), "message");
+                same("(fake), generation 1: unknown is not known", e.getMessage(), "message");
             }
         }
         same("max_conns db_host user_id http a", String.join(" ", Binder.snake("maxConns"), Binder.snake("DBHost"),
@@ -91,21 +91,21 @@ final class BindTest {
         } catch (MismatchException e) {
             List<String> got = new ArrayList<>();
             e.problems().forEach(p -> got.add(p.key() + ": " + p.detail()));
-            same(List.of("debug: it must be true or false, and is another text",
-                    "small: it must be an integer that fits byte, and is a int",
-                    "number: it must be an integer that fits int, and is a double",
-                    "delay: it must be a duration such as \"10s\", and is a int",
-                    "size: it must be a size such as \"64KiB\" that fits long, and is another text",
-                    "list: it must be a list, and is another text",
-                    "items.1: it must be an integer that fits Integer, and is another text",
-                    "items.2: it must be there, and is a null",
-                    "level: it must be one of DEBUG, WARN_ALL, and is another text",
-                    "map.a\\.b: it must be an integer that fits Integer, and is a bool",
-                    "text: it must be a text, and is a map", "db.host: it is missing",
-                    "other: it is rejected: a port is not negative", "gone: it is missing",
-                    "whole: it must be an integer, and is another text",
-                    "wide: it must be a number that fits float, and is a double"), got, "problems");
-            same(true, e.getMessage().startsWith("(fake), generation 1; debug: it must be")
+            same(List.of("debug: must be true or false, but is another text",
+                    "small: must be an integer that fits byte, but is another integer",
+                    "number: must be an integer that fits int, but is a number",
+                    "delay: must be a duration such as \"10s\", but is an integer",
+                    "size: must be a size such as \"64KiB\" that fits long, but is another text",
+                    "list: must be a list, but is another text",
+                    "items.1: must be an integer that fits Integer, but is another text",
+                    "items.2: is null",
+                    "level: must be one of DEBUG, WARN_ALL, but is another text",
+                    "map.a\\.b: must be an integer that fits Integer, but is true or false",
+                    "text: must be a text, but is a mapping", "db.host: is missing",
+                    "other: is rejected: a port is not negative", "gone: is missing",
+                    "whole: must be an integer, but is another text",
+                    "wide: must be a number that fits float, but is another number"), got, "problems");
+            same(true, e.getMessage().startsWith("(fake), generation 1: debug must be")
                     && e.getMessage().endsWith("; and 6 more") && !e.getMessage().contains("secret"), e.getMessage());
             same("(fake) 1 fake-1", e.path() + " " + e.generation() + " " + e.version(), "where");
         }
