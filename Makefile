@@ -441,8 +441,6 @@ deb: ## build the Debian packages, with SBOM, into build/packages/deb
 	@packaging/package.sh deb $(VERSION) $(BUILD)/packages/deb
 rpm: ## build the RPM packages, with SBOM, into build/packages/rpm
 	@packaging/package.sh rpm $(VERSION) $(BUILD)/packages/rpm
-packages-languages: all ## build what users of each language install, into build/packages/LANGUAGE
-	@for p in lib/*/package.sh; do l=$${p%/*}; sh $$p $(abspath $(BUILD))/packages/$${l#lib/} $(VERSION) || exit 1; done
 sbom: deb ## build them too: what they are made of (SPDX), build/packages/deb/pullet_VERSION.spdx.json
 
 # these measure how long a service or a page takes, so nothing else runs beside them, which mostly wait, and they come last: in .ci/run the
@@ -506,12 +504,13 @@ uninstall: all ## remove what install put there; configuration and state stay
 	$(Q)rm -rf $(BUILD)/uninstall
 
 # a package of each language as its users expect it, one script a line; installed from there in an empty place without a network, each gives a value
-packages-languages: all ## build wheel, sdist, npm tarball, CMake package into build/packages/languages, install and try each
+packages-languages: all ## build wheel, sdist, npm tarball, CMake package, Go module, jar into build/packages/languages, install and try each (the last two: make languages)
 	@mkdir -p $(BUILD)/packages/languages
 	@PULLET_BUILD=$(abspath $(BUILD)) $(RUN) --timeout 300 \
 	  sh packaging/languages/python.sh $(abspath $(BUILD)/packages/languages) -- \
 	  sh packaging/languages/node.sh $(abspath $(BUILD)/packages/languages) -- \
 	  sh packaging/languages/cmake.sh $(abspath $(BUILD)/packages/languages) --
+	@lib/go/package.sh $(abspath $(BUILD))/packages/languages/go $(VERSION) && lib/java/package.sh $(abspath $(BUILD))/packages/languages/java $(VERSION)
 
 dist: ## make pullet-VERSION.tar.gz, the same bytes every time
 	@packaging/dist.sh $(VERSION) pullet-$(VERSION).tar.gz

@@ -1,11 +1,11 @@
 #!/bin/sh
-# Makes the Go module as an archive, VERSION (0.0.0) in DIR (build/packages/go): pullet-go-VERSION.tar.gz,
+# Makes the Go module as an archive, VERSION (0.0.0) in DIR (build/packages/languages/go): pullet-go-VERSION.tar.gz,
 # which unpacks to pullet-go-VERSION/ with what `go build` needs, a README and the license.
 #
 #   lib/go/package.sh [DIR] [VERSION]
 set -eu
 cd "$(dirname "$0")"
-to=${1:-../../build/packages/go} version=${2:-0.0.0}
+to=${1:-../../build/packages/languages/go} version=${2:-0.0.0}
 mkdir -p "$to"
 name=pullet-go-$version
 tmp=$(mktemp -d "$to/.XXXXXX")

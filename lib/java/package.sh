@@ -1,11 +1,11 @@
 #!/bin/sh
-# Makes the Java library as a Maven repository, VERSION (0.0.0) in DIR (build/packages/java):
+# Makes the Java library as a Maven repository, VERSION (0.0.0) in DIR (build/packages/languages/java):
 # DIR/pullet/pullet/VERSION/pullet-VERSION.jar with module-info, -sources.jar, -javadoc.jar and .pom.
 #
 #   lib/java/package.sh [DIR] [VERSION]
 set -eu
 cd "$(dirname "$0")"
-to=${1:-../../build/packages/java} version=${2:-0.0.0}
+to=${1:-../../build/packages/languages/java} version=${2:-0.0.0}
 mkdir -p "$to/pullet/pullet"
 to=$(cd "$to" && pwd)
 tmp=$(mktemp -d "$to/.XXXXXX")
