@@ -90,7 +90,7 @@ BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/stdatomic.h 2>/dev/null | sort)
 
 .PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values golden-cases \
-        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd bench-many check-fleet sim sim-bugs sim-fleet check-sim-fleet check-bindings languages check-servers check-packages deb rpm sbom lint format layers bench bench-compare bench-languages torture soak soak-seeded fuzz install uninstall dist clean packages-languages
+        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd bench-many check-fleet sim sim-bugs sim-fleet check-sim-fleet check-bindings languages check-servers check-packages packages-languages deb rpm sbom lint format layers bench bench-compare bench-languages torture soak soak-seeded fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -512,12 +512,13 @@ uninstall: all ## remove what install put there; configuration and state stay
 	$(Q)rm -rf $(BUILD)/uninstall
 
 # a package of each language as its users expect it, one script a line; installed from there in an empty place without a network, each gives a value
-packages-languages: all ## build wheel, sdist, npm tarball, CMake package into build/packages/languages, install and try each
+packages-languages: all ## build wheel, sdist, npm tarball, CMake package, Go module, jar into build/packages/languages, install and try each (the last two: make languages)
 	@mkdir -p $(BUILD)/packages/languages
 	@PULLET_BUILD=$(abspath $(BUILD)) $(RUN) --timeout 300 \
 	  sh packaging/languages/python.sh $(abspath $(BUILD)/packages/languages) -- \
 	  sh packaging/languages/node.sh $(abspath $(BUILD)/packages/languages) -- \
 	  sh packaging/languages/cmake.sh $(abspath $(BUILD)/packages/languages) --
+	@lib/go/package.sh $(abspath $(BUILD))/packages/languages/go $(VERSION) && lib/java/package.sh $(abspath $(BUILD))/packages/languages/java $(VERSION)
 
 dist: ## make pullet-VERSION.tar.gz, the same bytes every time
 	@packaging/dist.sh $(VERSION) pullet-$(VERSION).tar.gz

@@ -74,6 +74,7 @@ completions           fish                      fish
 '
 languages='
 go                    golang-go                 golang
+go-lint               go-staticcheck            -
 java                  default-jdk-headless      java-17-openjdk-devel
 node                  nodejs                    nodejs
 node-headers          libnode-dev               nodejs-devel              /usr/include/node/node_api.h
