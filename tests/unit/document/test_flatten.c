@@ -169,10 +169,10 @@ static void write__of_a_key_that_is_no_variable__names_it(void **state)
 	(void)state;
 	expect_refused("'-': 1", FLATTEN_ENV,
 		"'-' would be the variable _, which is set by shells themselves: rename it, put it "
-		"below another key (app.path is APP_PATH), or export with --prefix APP_");
+		"below another key (app.path is APP_PATH), or give all names a prefix (--prefix APP_)");
 	expect_refused("\u00e4: 1", FLATTEN_SH,
 		"'\u00e4' would be the variable _, which is set by shells themselves: rename it, "
-		"put it below another key (app.path is APP_PATH), or export with --prefix APP_");
+		"put it below another key (app.path is APP_PATH), or give all names a prefix (--prefix APP_)");
 	expect("'-': 1", FLATTEN_PROPERTIES, "-=1\n");
 }
 
