@@ -360,12 +360,12 @@ static int add_tag(struct compiler *c, const struct tag *t, bool alone, size_t f
 	r = check_name(c, t);
 	if (r == 0 && t->sigil == '>' && c->text[t->name] == '*')
 		return reject_sigil(c, t);
-	if (r == 0 && t->sigil == '/')
-		return close_section(c, t);
 	if (r == 0 && !alone)
 		r = begin_line(c);
 	if (r)
 		return r;
+	if (t->sigil == '/')
+		return close_section(c, t);
 	if (t->sigil == '#' || t->sigil == '^')
 		return open_section(c, t);
 	if (t->sigil == '>')
