@@ -66,7 +66,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	o.arg = (void *)(uintptr_t)document_root(d);
 	r = mustache_new(&o, text, (size_t)(line - text), &m, why);
 	demand(r == 0 || r == -EINVAL || r == -EMSGSIZE);
-	demand(!r == !m && (!r || why[0]));
+	demand(!r == (m != NULL) && (!r || why[0]));
 	if (m)
 		render_twice(m, document_root(d));
 	mustache_free(m);
