@@ -143,7 +143,7 @@ class Examples(Case):
         self.begin_example('haproxy')
         text = self.read('out/haproxy.cfg').decode()
         self.assertIn('    option httpchk GET /healthz\n    server one 127.0.0.1:9001 check weight 10\n    server two 127.0.0.1:9002 check weight 0\n', text)
-        self.rejects('haproxy', 'balance: roundrobin', 'balance: fairly', 'fairly')
+        self.rejects('haproxy', 'balance: roundrobin', 'balance: fairly', 'balance only supports')
 
     def test_systemd(self):
         self.begin_example('myapp')

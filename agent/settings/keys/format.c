@@ -116,7 +116,7 @@ static void check_mapping(struct loader *l, const struct node *n)
 			run ? "both" : "neither");
 	for (size_t i = 0; i < COUNT(companions); i++) {
 		found = node_find(n, companions[i].key);
-		if (found && !node_find(n, companions[i].with))
+		if (found && !run != !template && !node_find(n, companions[i].with))
 			loader_complain(l, walk_key_place(l, found),
 				"%s goes with %s: remove it", found->key, companions[i].with);
 	}
@@ -132,7 +132,7 @@ static void set_mapping(
 	c->format = d.template ? SETTINGS_FORMAT_TEMPLATE : SETTINGS_FORMAT_RUN;
 	c->format_run = d.run;
 	c->template_file = d.template;
-	if (d.template)
+	if (d.template && !node_find(n, "run"))
 		compile_template(l, node_find(n, "template"), &d, c);
 }
 
