@@ -1,7 +1,7 @@
 /*
  * Texts to steps. Surprising: whether a tag stands alone on its line is seen in the text around it,
- * not in the steps; and where a line begins is a step of its own, since a partial's indentation goes
- * there, whatever the line begins with.
+ * not in the steps; and where a line begins is a step of its own, since a partial's indentation
+ * goes there, whatever the line begins with.
  */
 #include "mustache/template.h"
 
@@ -30,13 +30,13 @@ struct compiler {
 };
 
 struct tag {
-	size_t at, end;  /* from its first byte to behind its last one */
-	char sigil;      /* 0 = a plain variable; '{' */
+	size_t at, end; /* from its first byte to behind its last one */
+	char sigil;     /* 0 = a plain variable; '{' */
 	size_t name, name_len;
 };
 
-int template_error(const struct template_file *f, size_t offset, char why[FILE_WHY],
-	const char *format, ...)
+int template_error(
+	const struct template_file *f, size_t offset, char why[FILE_WHY], const char *format, ...)
 {
 	struct document_error place = {0};
 	va_list args;
@@ -99,8 +99,7 @@ static int add_piece(struct compiler *c, size_t at, size_t len)
 		last->len += len;
 		return 0;
 	}
-	return add_step(
-		c, &(struct step){.kind = STEP_TEXT, .at = at, .len = len, .place = at});
+	return add_step(c, &(struct step){.kind = STEP_TEXT, .at = at, .len = len, .place = at});
 }
 
 /* Adds the text from..to, line by line. An empty line is not indented. */
@@ -148,10 +147,14 @@ static int read_tag(struct compiler *c, struct tag *t)
 
 	while (at < c->len && is_blank(c->text[at]))
 		at++;
-	t->sigil = at < c->len && strchr("#^/>!&{=<$", c->text[at]) && c->text[at] ? c->text[at] : 0;
+	t->sigil =
+		at < c->len && strchr("#^/>!&{=<$", c->text[at]) && c->text[at] ? c->text[at] : 0;
 	at += t->sigil != 0;
 	snprintf(brace, sizeof(brace), "%s%s",
-		t->sigil == '{' ? "}" : t->sigil == '=' ? "=" : "", c->close);
+		t->sigil == '{'   ? "}"
+		: t->sigil == '=' ? "="
+				  : "",
+		c->close);
 	close = memmem(c->text + at, c->len - at, brace, strlen(brace));
 	if (!close)
 		return template_error(this_file(c), t->at, c->why,
@@ -164,8 +167,8 @@ static int read_tag(struct compiler *c, struct tag *t)
 }
 
 /* When nothing but blanks is beside the tag: the line without them. */
-static bool stands_alone(const struct compiler *c, const struct tag *t, size_t *ret_from,
-	size_t *ret_to)
+static bool stands_alone(
+	const struct compiler *c, const struct tag *t, size_t *ret_from, size_t *ret_to)
 {
 	size_t from = t->at, to = t->end;
 
@@ -201,8 +204,7 @@ static int check_name(struct compiler *c, const struct tag *t)
 				shown_len(strcspn(s, "\r\n") < t->name_len ? strcspn(s, "\r\n")
 									   : t->name_len),
 				s);
-	if (dotted && (s[0] == '.' || s[t->name_len - 1] == '.' ||
-			      memmem(s, t->name_len, "..", 2)))
+	if (dotted && (s[0] == '.' || s[t->name_len - 1] == '.' || memmem(s, t->name_len, "..", 2)))
 		return template_error(this_file(c), t->at, c->why,
 			"the name '%.*s' has a dot with nothing before or behind it",
 			shown_len(t->name_len), s);

@@ -9,8 +9,8 @@
  * strict (what the specification has not): a variable that is not there is an error, and so is a
  * partial; sections may be about what is not there. In the other mode both are empty.
  * MUSTACHE_LINE: nothing is escaped, and {{name}} takes no value with a control character in it, so
- * that a value stays in its line; {{{name}}} and {{&name}} take any. MUSTACHE_HTML: {{name}} escapes
- * & < > and ", as the specification says.
+ * that a value stays in its line; {{{name}}} and {{&name}} take any. MUSTACHE_HTML: {{name}}
+ * escapes & < > and ", as the specification says.
  *
  * Threads: immutable once compiled. Ownership: a template owns copies of its texts. Errors: -EINVAL
  * with a sentence that begins with FILE:LINE:COLUMN (columns count characters) and never has a
@@ -51,8 +51,8 @@ int mustache_new(const struct mustache_options *o, const char *text, size_t len,
 /* NULL is fine. */
 void mustache_free(struct mustache *m);
 /* Appends what it makes of a document. On errors out holds a part of it. */
-int mustache_render(const struct mustache *m, const struct node *root, struct buffer *out,
-	char why[FILE_WHY]);
+int mustache_render(
+	const struct mustache *m, const struct node *root, struct buffer *out, char why[FILE_WHY]);
 /* Appends all that its output follows from beside the document: for a digest. */
 int mustache_describe(const struct mustache *m, struct buffer *out);
 

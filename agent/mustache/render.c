@@ -133,9 +133,8 @@ static int render_value(struct renderer *r, const struct template_file *f, const
 		return 0;
 	if (n->type == NODE_LIST || n->type == NODE_MAP)
 		return template_error(f, s->place, r->why,
-			"'%.*s' is a %s, which has no text: use a section, {{#%.*s}}",
-			shown_len(s), name, n->type == NODE_LIST ? "list" : "mapping",
-			shown_len(s), name);
+			"'%.*s' is a %s, which has no text: use a section, {{#%.*s}}", shown_len(s),
+			name, n->type == NODE_LIST ? "list" : "mapping", shown_len(s), name);
 	if (!raw && r->m->escape == MUSTACHE_HTML)
 		return append_html(r->out, n->text, n->text_len);
 	if (!raw && has_control(n->text, n->text_len))

@@ -3,8 +3,8 @@
  *
  * Surprising: files that the agent reads at each use (secrets, certificates, the user's programs)
  * do not count, as their changes need no reload; a schema counts, so that versions it rejected are
- * validated again at once, a template, which is another text of the same version, and the key of a push channel, which lasts as long as the
- * connection.
+ * validated again at once, a template, which is another text of the same version, and the key of a
+ * push channel, which lasts as long as the connection.
  */
 #include "settings/fingerprint.h"
 

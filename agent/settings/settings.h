@@ -63,7 +63,7 @@ enum settings_format {
 	SETTINGS_FORMAT_ENV,
 	SETTINGS_FORMAT_PROPERTIES,
 	SETTINGS_FORMAT_TEMPLATE, /* what a mustache template makes of it */
-	SETTINGS_FORMAT_RUN /* what a program makes of it */
+	SETTINGS_FORMAT_RUN       /* what a program makes of it */
 };
 
 /* Fingerprint of what was written, for diff.h. */

@@ -1,6 +1,6 @@
 /*
- * Fuzz target: a template and a document. The first byte chooses the mode; then the template, a line
- * with nothing but "%%", and the document in YAML, whose texts are the partials, too.
+ * Fuzz target: a template and a document. The first byte chooses the mode; then the template, a
+ * line with nothing but "%%", and the document in YAML, whose texts are the partials, too.
  *
  * What is checked: it ends within its bounds; an error has a sentence, with a place where it is one
  * of the template; rendered twice it is the same.

@@ -76,7 +76,8 @@ static int check_size(const struct exec_env *e, char *const *argv, struct export
 	if (most < 0 || bytes <= (size_t)most)
 		return 0;
 	snprintf(error->message, sizeof(error->message),
-		"the environment takes %zu bytes, and the system starts a program with at most %ld: "
+		"the environment takes %zu bytes, and the system starts a program with at most "
+		"%ld: "
 		"read this config from its file or by libpullet",
 		bytes, most);
 	return -E2BIG;
@@ -89,7 +90,6 @@ int exec_env_read(struct pullet *p, const char *config, const char *prefix, char
 	struct exec_env e = {.list = NULL};
 	int r;
 
-	snprintf(ret_error->message, sizeof(ret_error->message), "out of memory");
 	buffer_init(&e.texts, EXPORT_MAX_BYTES);
 	r = export_flat(p, &all, FLATTEN_ENVIRON, prefix, &e.texts, ret_error);
 	e.values = e.texts.len;

@@ -4,8 +4,8 @@
  * PULLET_VERSION.
  *
  * Threads: one. Ownership: the caller's variables are borrowed from environ, everything else is
- * copied. Errors: -EINVAL, -E2BIG, -EBADMSG, -ENOMEM, with a sentence. Bounds: what this system
- * starts a program with (sysconf(_SC_ARG_MAX), 128 KiB a variable).
+ * copied. Errors: -EINVAL, -E2BIG, -EBADMSG, with a sentence; -ENOMEM, where it is left alone.
+ * Bounds: what this system starts a program with (sysconf(_SC_ARG_MAX), 128 KiB a variable).
  */
 #ifndef PULLET_CLI_EXEC_ENV_H
 #define PULLET_CLI_EXEC_ENV_H

@@ -1,5 +1,5 @@
-/* pullet run: a program with the values of a config as its environment. Surprising: nothing; what is
- * asked for is read here, and the runner does it. */
+/* pullet run: a program with the values of a config as its environment. Surprising: nothing; what
+ * is asked for is read here, and the runner does it. */
 #include <signal.h>
 #include <string.h>
 
@@ -44,8 +44,7 @@ static const struct option_row run_rows[] = {
 		OPTION_READ, .read = read_change},
 	{"signal", "SIG", "with --on-change signal: HUP, USR1, USR2, TERM, INT, QUIT or WINCH",
 		OPTION_READ, .read = read_signal},
-	{"debounce", "D",
-		"changes within that time are one (default 1s; five times that at most)",
+	{"debounce", "D", "changes within that time are one (default 1s; five times that at most)",
 		OPTION_DURATION, .at = offsetof(struct runner, debounce_ms), .max = 3600000,
 		.takes = "at most 1h"},
 	{"grace", "D", "how long after TERM CMD gets KILL, in a restart (default 10s)",

@@ -43,7 +43,7 @@ static void take_newest(struct runner *r)
 static bool read_next(struct runner *r)
 {
 	struct exec_env found;
-	struct export_error e;
+	struct export_error e = {"out of memory"};
 
 	if (exec_env_read(r->p, r->config, r->prefix, r->child.argv, &found, &e)) {
 		cli_note(r->command, "%s, generation %" PRIu64 ": %s", r->config,
@@ -260,7 +260,10 @@ static void wait_for_event(struct runner *r)
 	if (until == UINT64_MAX)
 		poll(fds, 2, -1);
 	else
-		poll(fds, 2, until <= now ? 0 : until - now < INT32_MAX ? (int)(until - now) : INT32_MAX);
+		poll(fds, 2,
+			until <= now              ? 0
+			: until - now < INT32_MAX ? (int)(until - now)
+						  : INT32_MAX);
 	if (fds[1].revents && read(r->news, &count, sizeof(count)) > 0 && r->environment.list)
 		put_change_off(r);
 }

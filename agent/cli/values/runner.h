@@ -4,8 +4,8 @@
  *
  * Threads: the main one. Ownership: the caller's, who fills in what is asked for. Errors: exit
  * codes, with the sentence printed. Bounds: a restart takes at most grace_ms for what the program
- * is and leaves; changes are one restart for debounce_ms each, five times that at most. What ends by
- * itself is not started again.
+ * is and leaves; changes are one restart for debounce_ms each, five times that at most. What ends
+ * by itself is not started again.
  */
 #ifndef PULLET_CLI_RUNNER_H
 #define PULLET_CLI_RUNNER_H
@@ -30,7 +30,7 @@ struct runner {
 	struct pullet *p;
 	int news; /* readable when the thread has seen a change */
 	uint64_t since_ms;
-	struct exec_env environment, next;   /* of the program; of the one to be started */
+	struct exec_env environment, next;      /* of the program; of the one to be started */
 	uint64_t generation;                    /* the last one that was acted upon */
 	uint64_t first_change_ms, change_at_ms; /* since, until: changes wait; 0 = none does */
 	uint64_t kill_at_ms;                    /* 0 = nobody was asked to end */

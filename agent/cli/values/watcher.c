@@ -52,19 +52,27 @@ static int start_thread(struct watcher *w)
 	return pthread_detach(thread);
 }
 
+/* CLI_OK, or the exit code; w is the caller's then. */
+static int begin_watching(const char *command, const char *config, struct watcher *w)
+{
+	int code = cli_open(command, config, PULLET_WAIT_FIRST, &w->p);
+	int error = code ? 0 : start_thread(w);
+
+	return error ? cli_error(
+			       CLI_FAILED, command, "cannot watch %s: %s", config, strerror(error))
+		     : code;
+}
+
 int watcher_start(const char *command, const char *config, int *ret_fd)
 {
 	struct watcher *w = calloc(1, sizeof(*w));
-	int code = w ? cli_open(command, config, PULLET_WAIT_FIRST, &w->p)
-		     : cli_error(CLI_FAILED, command, "out of memory"),
-	    error = code ? 0 : start_thread(w);
+	int code;
 
-	if (error)
-		code = cli_error(CLI_FAILED, command, "cannot watch %s: %s", config,
-			strerror(error));
+	if (!w)
+		return cli_error(CLI_FAILED, command, "out of memory");
+	code = begin_watching(command, config, w);
 	if (code) {
-		if (w)
-			pullet_close(w->p);
+		pullet_close(w->p);
 		free(w);
 	} else {
 		*ret_fd = w->fd;

@@ -271,12 +271,11 @@ int export_flat(struct pullet *p, const struct export_selection *s, enum flatten
 	if (!f.values)
 		return -ENOMEM;
 	pullet_each(p, "", add_flat_value, &f);
-	r = f.seen == f.max ? flatten_values(
-				      f.values, f.count, kind, prefix, out, ret_error->message)
-			    : -EBADMSG;
+	r = f.seen == f.max
+		    ? flatten_values(f.values, f.count, kind, prefix, out, ret_error->message)
+		    : -EBADMSG;
 	if (r == -EBADMSG)
-		snprintf(ret_error->message, sizeof(ret_error->message),
-			"the snapshot is damaged");
+		snprintf(ret_error->message, sizeof(ret_error->message), "the snapshot is damaged");
 	free(f.values);
 	return r;
 }

@@ -117,8 +117,8 @@ static void check_mapping(struct loader *l, const struct node *n)
 	for (size_t i = 0; i < COUNT(companions); i++) {
 		found = node_find(n, companions[i].key);
 		if (found && !run != !template && !node_find(n, companions[i].with))
-			loader_complain(l, walk_key_place(l, found),
-				"%s goes with %s: remove it", found->key, companions[i].with);
+			loader_complain(l, walk_key_place(l, found), "%s goes with %s: remove it",
+				found->key, companions[i].with);
 	}
 }
 

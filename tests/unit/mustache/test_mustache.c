@@ -78,8 +78,8 @@ static void check_rows(
 		int r = render(&rows[i], strict, escape, MAX_OUTPUT, &out);
 
 		if (r != result || strcmp(out.data, rows[i].expected) != 0)
-			fail_msg("%s: %d\n%s\nnot\n%s", rows[i].rule, r, out.data,
-				rows[i].expected);
+			fail_msg(
+				"%s: %d\n%s\nnot\n%s", rows[i].rule, r, out.data, rows[i].expected);
 		buffer_fini(&out);
 	}
 }
@@ -111,10 +111,10 @@ static void render__of_variables__is_their_text(void **state)
 		{"null and what is missing are empty", "{a: null}", "({{a}})({{b}})({{c.d}})",
 			"()()()", NULL},
 		{"dotted", "{a: {b: {c: x}}}", "{{a.b.c}}", "x", NULL},
-		{"a broken chain is not mended outside", "{a: {b: {}}, c: {d: x}}",
-			"({{a.b.c.d}})", "()", NULL},
-		{"the first part is looked for outside, the rest is not",
-			"{a: {b: {}}, b: {c: x}}", "{{#a}}({{b.c}}){{/a}}", "()", NULL},
+		{"a broken chain is not mended outside", "{a: {b: {}}, c: {d: x}}", "({{a.b.c.d}})",
+			"()", NULL},
+		{"the first part is looked for outside, the rest is not", "{a: {b: {}}, b: {c: x}}",
+			"{{#a}}({{b.c}}){{/a}}", "()", NULL},
 		{"the innermost wins", "{a: 1, s: {a: 2}}", "{{#s}}{{a}}{{/s}}{{a}}", "21", NULL},
 		{"a variable alone keeps its line", "{a: x}", "  {{a}}\n", "  x\n", NULL},
 		{"the value is no template", "{a: '{{b}}', b: x}", "{{{a}}}", "{{b}}", NULL},
@@ -147,8 +147,8 @@ static void render__of_sections__is_once_never_or_for_each_item(void **state)
 		{"standing alone", "{t: true}", "|\n  {{#t}}\n|\n\t{{/t}}  \n|\n", "|\n|\n|\n",
 			NULL},
 		{"two in a line do not stand alone", "{t: true}", " {{#t}} {{/t}}\n", "  \n", NULL},
-		{"alone with CR LF, and at the end", "{t: true}", "|\r\n{{#t}}\r\n{{/t}}\r\n|{{#t}}\n  {{/t}}",
-			"|\r\n|\n", NULL},
+		{"alone with CR LF, and at the end", "{t: true}",
+			"|\r\n{{#t}}\r\n{{/t}}\r\n|{{#t}}\n  {{/t}}", "|\r\n|\n", NULL},
 	};
 
 	(void)state;
@@ -212,7 +212,8 @@ static void render__when_strict__takes_what_a_configuration_has(void **state)
 			"put the line between {{#b}} and {{/b}}",
 			NULL},
 		{"missing in a partial", "{a: 1}", "{{>p}}",
-			"p.mustache:2:1: there is no 'b.c' here: correct the name, or, if it may be "
+			"p.mustache:2:1: there is no 'b.c' here: correct the name, or, if it may "
+			"be "
 			"missing, put the line between {{#b.c}} and {{/b.c}}",
 			"{p: \"\\n{{b.c}}\"}"},
 		{"no partial", "{a: 1}", "ä{{>p}}", "t:1:2: the partial 'p': there is none", NULL},
@@ -236,22 +237,37 @@ static void render__when_strict__takes_what_a_configuration_has(void **state)
 static void new__of_a_bad_template__says_where(void **state)
 {
 	static const struct row rows[] = {
-		{"tag", "{a: 1}", "1\n {{a\n\n", "t:2:2: the tag that begins here is not closed: '}}' is missing", NULL},
-		{"three braces", "{a: 1}", "{{{a}}", "t:1:1: the tag that begins here is not closed: '}}}' is missing", NULL},
-		{"section", "{a: 1}", "{{#a}}\n{{#b}}{{/b}}", "t:1:1: the section 'a' that begins here is not closed", NULL},
-		{"nothing open", "{a: 1}", "{{/a}}", "t:1:1: 'a' is closed here, and no section is open", NULL},
+		{"tag", "{a: 1}", "1\n {{a\n\n",
+			"t:2:2: the tag that begins here is not closed: '}}' is missing", NULL},
+		{"three braces", "{a: 1}", "{{{a}}",
+			"t:1:1: the tag that begins here is not closed: '}}}' is missing", NULL},
+		{"section", "{a: 1}", "{{#a}}\n{{#b}}{{/b}}",
+			"t:1:1: the section 'a' that begins here is not closed", NULL},
+		{"nothing open", "{a: 1}", "{{/a}}",
+			"t:1:1: 'a' is closed here, and no section is open", NULL},
 		{"crossed", "{a: 1}", "\n{{#a}}{{^b}}\n{{/a}}{{/b}}",
-			"t:3:1: 'a' is closed here, but 'b', opened in line 2, is to be closed first", NULL},
+			"t:3:1: 'a' is closed here, but 'b', opened in line 2, is to be closed "
+			"first",
+			NULL},
 		{"no name", "{a: 1}", "{{ }}", "t:1:1: the tag has no name", NULL},
 		{"a name of two lines", "{a: 1}", "{{a\n{{b}}",
-			"t:1:1: the name 'a' has a blank in it: is the tag closed where it should be?", NULL},
-		{"dots", "{a: 1}", "{{a..b}}", "t:1:1: the name 'a..b' has a dot with nothing before or behind it", NULL},
+			"t:1:1: the name 'a' has a blank in it: is the tag closed where it should "
+			"be?",
+			NULL},
+		{"dots", "{a: 1}", "{{a..b}}",
+			"t:1:1: the name 'a..b' has a dot with nothing before or behind it", NULL},
 		{"delimiters", "{a: 1}", "{{=a=}}",
-			"t:1:1: delimiters are two words of at most 16 characters without '=', as in {{=<% %>=}}", NULL},
-		{"inheritance", "{a: 1}", "{{<a}}", "t:1:1: tags that begin with '<' (inheritance) are not supported", NULL},
-		{"blocks", "{a: 1}", "{{$a}}", "t:1:1: tags that begin with '$' (inheritance) are not supported", NULL},
-		{"dynamic names", "{a: 1}", "{{>*a}}", "t:1:1: tags that begin with '>*' (dynamic names) are not supported", NULL},
-		{"in a partial", "{a: 1}", "{{>p}}", "p.mustache:1:2: the tag has no name", "{p: ' {{}}'}"},
+			"t:1:1: delimiters are two words of at most 16 characters without '=', as "
+			"in {{=<% %>=}}",
+			NULL},
+		{"inheritance", "{a: 1}", "{{<a}}",
+			"t:1:1: tags that begin with '<' (inheritance) are not supported", NULL},
+		{"blocks", "{a: 1}", "{{$a}}",
+			"t:1:1: tags that begin with '$' (inheritance) are not supported", NULL},
+		{"dynamic names", "{a: 1}", "{{>*a}}",
+			"t:1:1: tags that begin with '>*' (dynamic names) are not supported", NULL},
+		{"in a partial", "{a: 1}", "{{>p}}", "p.mustache:1:2: the tag has no name",
+			"{p: ' {{}}'}"},
 	};
 
 	(void)state;
@@ -268,8 +284,8 @@ static void repeat(struct buffer *b, const char *piece, size_t count)
 static void render__beyond_a_bound__is_an_error(void **state)
 {
 	struct row endless = {"endless", "{a: 1}", "{{>p}}",
-		"p:1:3: more than 100 sections and partials within each other",
-		"{p: ' {{#a}}{{>p}}{{/a}}'}"},
+			   "p:1:3: more than 100 sections and partials within each other",
+			   "{p: ' {{#a}}{{>p}}{{/a}}'}"},
 		   output = {"output", "{a: 1}", "12345", "", NULL};
 	struct buffer out, list, nested;
 
@@ -284,7 +300,8 @@ static void render__beyond_a_bound__is_an_error(void **state)
 	buffer_append_string(&list, "a: [1");
 	repeat(&list, ",1", 9999);
 	buffer_append_string(&list, "]");
-	endless = (struct row){"steps", list.data, "{{#a}}{{#a}}{{^b}}{{/b}}{{/a}}{{/a}}", "", NULL};
+	endless =
+		(struct row){"steps", list.data, "{{#a}}{{#a}}{{^b}}{{/b}}{{/a}}{{/a}}", "", NULL};
 	assert_int_equal(render(&endless, true, MUSTACHE_LINE, MAX_OUTPUT, &out), -EINVAL);
 	assert_non_null(strstr(out.data, "it takes more than 50000000 steps"));
 	buffer_fini(&out);
@@ -330,8 +347,10 @@ static void describe__of_another_text_or_mode__differs(void **state)
 		const char *text, *partials;
 		bool strict;
 		enum mustache_escape escape;
-	} all[] = {{"{{>p}}", "{p: a}", true, MUSTACHE_LINE}, {"{{>p}} ", "{p: a}", true, MUSTACHE_LINE},
-		{"{{>p}}", "{p: b}", true, MUSTACHE_LINE}, {"{{>p}}", "{p: a}", false, MUSTACHE_LINE},
+	} all[] = {{"{{>p}}", "{p: a}", true, MUSTACHE_LINE},
+		{"{{>p}} ", "{p: a}", true, MUSTACHE_LINE},
+		{"{{>p}}", "{p: b}", true, MUSTACHE_LINE},
+		{"{{>p}}", "{p: a}", false, MUSTACHE_LINE},
 		{"{{>p}}", "{p: a}", true, MUSTACHE_HTML}};
 	struct buffer seen[COUNT(all)];
 
