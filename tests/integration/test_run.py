@@ -216,7 +216,6 @@ class First(RunCase):
     def test_waits_for_the_first_version(self):
         p = self.program()
         p.log.wait('nothing is published as web yet, waiting')
-        p.signal(signal.SIGUSR1)
         self.publish({'a': 'x'})
         p.log.wait('^run .* A=x generation 1$')
         self.ends(p, 7)
