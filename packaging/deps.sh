@@ -38,6 +38,8 @@ sanitizers            libasan8                  libasan
 sanitizers            libtsan2                  libtsan
 sanitizers            libubsan1                 libubsan
 web-server            nginx-light               nginx
+load-balancer         haproxy                   haproxy
+units                 systemd                   systemd
 key-value-server      etcd-server               etcd
 key-value-server      etcd-client               etcd
 test-programs         python3                   python3

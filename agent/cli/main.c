@@ -21,6 +21,7 @@ static const struct command {
 	{"build", "FILE -o NAME.snap", "make a snapshot of a document, for tests", cli_build},
 	{"watch", "CONFIG [-- CMD...]", "print each new version, or run a command for it",
 		cli_watch},
+	{"run", "CONFIG -- CMD...", "run a command with a config as its environment", cli_run},
 	{"status", "[CONFIG] [--json]", "current versions, their age, the last errors", cli_status},
 	{"top", "[--interval D]", "the same, live", cli_top},
 	{"doctor", "[CONFIG] [-c FILE]", "problems of this host, and what to do", cli_doctor},

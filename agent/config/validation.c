@@ -293,8 +293,8 @@ static bool is_large_candidate(const struct config *c)
 {
 	const struct buffer *body = &c->step.candidate->body;
 
-	/* a schema may check a single value a million times */
-	return c->settings->schema || body->len > LARGE ||
+	/* a schema may check a single value a million times, and a template write it */
+	return c->settings->schema || c->settings->template || body->len > LARGE ||
 	       version_bytes(&c->current.version) > LARGE || has_aliases(body) ||
 	       validation_is_large_file(c, c->step.generation);
 }

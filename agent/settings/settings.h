@@ -62,13 +62,16 @@ enum settings_format {
 	SETTINGS_FORMAT_JSON,
 	SETTINGS_FORMAT_ENV,
 	SETTINGS_FORMAT_PROPERTIES,
-	SETTINGS_FORMAT_RUN /* what a program makes of it */
+	SETTINGS_FORMAT_TEMPLATE, /* what a mustache template makes of it */
+	SETTINGS_FORMAT_RUN       /* what a program makes of it */
 };
 
 /* Fingerprint of what was written, for diff.h. */
 struct settings_print {
 	unsigned char bytes[16];
 };
+
+struct mustache;
 
 struct settings_push {
 	char *endpoint;        /* tcp://host:port or ipc://path */
@@ -218,6 +221,8 @@ struct settings_config {
 	bool snapshot;           /* true; not for bytes, nor for a set of files */
 	enum settings_format format; /* verbatim; of several layers YAML */
 	struct settings_command format_run;
+	char *template_file;       /* absolute path; NULL = none */
+	struct mustache *template; /* what was in it when the settings were read */
 	struct settings_verify verify;
 	struct settings_guard guard;
 	char *schema;     /* absolute path of a JSON Schema; NULL = none */

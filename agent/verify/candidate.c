@@ -14,6 +14,7 @@
 
 #include "document/diff.h"
 #include "document/flatten.h"
+#include "mustache/mustache.h"
 
 #define GONE UINT_MAX /* of holders: the body is */
 
@@ -301,6 +302,8 @@ static int make_text(struct candidate *c, const struct settings_config *config, 
 		r = flatten_write(root,
 			format == SETTINGS_FORMAT_ENV ? FLATTEN_ENV : FLATTEN_PROPERTIES, &c->text,
 			why);
+	else if (format == SETTINGS_FORMAT_TEMPLATE)
+		r = mustache_render(config->template, root, &c->text, why);
 	else
 		r = write_as_document(root, format, &c->text, why);
 	c->text.max = CANDIDATE_MAX_TEXT; /* a program may make more of it */

@@ -92,6 +92,7 @@ WAYS = {
     'mount': (own_mounts_refusal, ['--mount'], ['--mount', '--propagation=unchanged'], ['--map-root-user', '--mount']),
     'net': (lambda *how: refusal('unshare', *how, 'ip', 'link', 'set', 'lo', 'up'), ['--net'], ['--map-root-user', '--net']),
     'look': (look_refusal, [], ['--map-root-user']),
+    'pid': (lambda *how: refusal('unshare', *how, 'true'), ['--pid', '--fork', '--mount-proc'], ['--map-root-user', '--pid', '--fork', '--mount-proc']),
 }
 
 
@@ -168,6 +169,7 @@ PROBES = {
     'to mount': mount_refusal,
     'mounts of its own': lambda: unshare('mount')[1],
     'a network of its own': lambda: unshare('net')[1],
+    'processes of its own': lambda: unshare('pid')[1],
     'a network that can be slow': slow_refusal,
     LOOK: lambda: unshare('look')[1],
     'to trace': lambda: refusal('strace', '-o', '/dev/null', 'true'),

@@ -43,6 +43,7 @@ int cli_refresh(int argc, char **argv);
 int cli_relay(int argc, char **argv);
 int cli_rollback(int argc, char **argv);
 int cli_rollout(int argc, char **argv);
+int cli_run(int argc, char **argv);
 int cli_serve(int argc, char **argv);
 int cli_sign(int argc, char **argv);
 int cli_status(int argc, char **argv);

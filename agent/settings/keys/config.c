@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "settings/keys/format.h"
 #include "settings/keys/safety.h"
 #include "settings/keys/layers.h"
 #include "settings/fingerprint.h"

@@ -1536,9 +1536,20 @@ static void change__bad_value__names_place_and_remedy(void **state)
 		{"check: {run: [/c, '{path}'], timeout: 10}",
 			"43: timeout: \"10\" has no unit: write it with ms, s, m, h or d behind "
 			"the number"},
-		{"format: [/f]", "13: format must be a name such as yaml, or a mapping with run, "
-				 "but it is a list"},
-		{"format: {timeout: 1s}", "5: format has no run, which it needs"},
+		{"format: [/f]", "13: format must be a name such as yaml, or a mapping with run "
+				 "or template, but it is a list"},
+		{"format: {timeout: 1s}",
+			"5: format needs either run or template, and has neither"},
+		{"format: {run: [/f], template: /none/t}",
+			"5: format needs either run or template, and has both"},
+		{"format: {run: [/f], strict: true}", "25: strict goes with template: remove it"},
+		{"format: {template: /none/t}",
+			"24: cannot read /none/t: No such file or directory: make it, or name "
+			"another one"},
+		{"format: {template: t}",
+			"24: template: \"t\" must be an absolute path, beginning with /"},
+		{"format: {template: /etc/passwd, escape: xml}",
+			"45: escape must be one of line, html"},
 		{"format: {run: /f}", "19: run must be a list of texts, but it is a text"},
 		{"format: {run: [f]}", "20: run: \"f\" must be an absolute path, beginning with /"},
 		{"format: {run: [/f], timeout: 2h}", "34: timeout must be between 100ms and 1h"},
