@@ -15,6 +15,7 @@ static const struct command {
 	const char *name, *arguments, *help;
 	int (*run)(int argc, char **argv);
 } commands[] = {
+	{"dev", "[DIR]", "serve a directory, run an agent on it, print each change", cli_dev},
 	{"get", "CONFIG KEY [--type T]", "one value of a config", cli_get},
 	{"list", "CONFIG [PREFIX]", "all values of a config", cli_list},
 	{"export", "CONFIG --format F", "a config as sh, env, json, yaml or properties",
