@@ -59,6 +59,19 @@ class Dev(harness.Case):
         self.assertEqual(done.returncode, 0, f'{command}\n{done.stderr}')
         return done.stdout
 
+    def test_readme__shows_what_it_prints(self):
+        """But for the numbers and the temporary directory; a shell finds this pullet by its name."""
+        with open(os.path.join(harness.ROOT, 'README.md'), encoding='utf-8') as f:
+            shown = re.search(r'```text\n(serving .*?)```', f.read(), re.S)[1]
+        p = self.dev(env=dict(self.env, PATH=f'{harness.BUILD}:{os.environ["PATH"]}'))
+        *_, sed = self.tries(p)
+        self.shell(sed)
+        p.log.wait('^~ greeting')
+        p.signal(signal.SIGINT)
+        self.ends(p, 0)
+        same = [re.sub(r'/\S*pullet-dev-\w+', '/tmp/pullet-dev-X', re.sub(r'127.0.0.1:\d+', '127.0.0.1:1', text)) for text in (shown.rstrip(), '\n'.join(p.log.seen))]
+        self.assertEqual(*same)
+
     def test_without_a_directory__an_example_changes_and_nothing_is_left(self):
         p = self.dev()
         get, status, sed = self.tries(p)
