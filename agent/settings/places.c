@@ -64,8 +64,7 @@ static bool is_usable(const char *dir)
 
 static bool own_configuration(char path[PLACES_PATH])
 {
-	return put_own(
-		path, secure_getenv("XDG_CONFIG_HOME"), "/.config", "/pullet/pullet.yaml");
+	return put_own(path, secure_getenv("XDG_CONFIG_HOME"), "/.config", "/pullet/pullet.yaml");
 }
 
 static bool own_state_dir(char path[PLACES_PATH])

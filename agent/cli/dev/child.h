@@ -2,8 +2,9 @@
  * A program that runs beside this one, in a process group of its own, and what it writes, line by
  * line.
  *
- * It gets TERM when this process dies, however that ends. Threads: the loop's. Ownership: child_end()
- * before the struct goes. Errors: -errno. Bounds: lines of CHILD_LINE bytes, longer ones are cut.
+ * It gets TERM when this process dies, however that ends. Threads: the loop's. Ownership:
+ * child_end() before the struct goes. Errors: -errno. Bounds: lines of CHILD_LINE bytes, longer
+ * ones are cut.
  */
 #ifndef PULLET_CLI_CHILD_H
 #define PULLET_CLI_CHILD_H
@@ -16,7 +17,7 @@
 
 #define CHILD_LINE 8192
 
-struct child { /* fields are private but pid, ended and status */
+struct child {     /* fields are private but pid, ended and status */
 	pid_t pid; /* 0 = it does not run */
 	bool ended;
 	int status; /* of waitpid(), once it ended */

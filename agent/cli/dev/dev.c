@@ -105,8 +105,8 @@ static int write_configuration(struct dev *d)
 	if (r == 0)
 		r = place_write(&d->place, d->place.configuration, out.data, out.len);
 	if (r)
-		r = cli_error(CLI_FAILED, d->command, "cannot write %s: %s",
-			d->place.configuration, strerror(-r));
+		r = cli_error(CLI_FAILED, d->command, "cannot write %s: %s", d->place.configuration,
+			strerror(-r));
 	buffer_fini(&out);
 	return r;
 }
@@ -240,7 +240,8 @@ static void take_serve_error(void *arg, char *line)
 		return; /* the agent says what it makes of it */
 	if (line[0] == '<' && line[1] && line[2] == '>')
 		line += 3;
-	cli_note(d->command, "%s", strncmp(line, own, strlen(own)) == 0 ? line + strlen(own) : line);
+	cli_note(
+		d->command, "%s", strncmp(line, own, strlen(own)) == 0 ? line + strlen(own) : line);
 }
 
 static void document_changed(void *arg, const char *path, const char *etag)

@@ -75,8 +75,7 @@ static int make_in(struct place *p, const char *dir)
 {
 	if (!dir || dir[0] != '/' || strchr(dir, '\'') || strchr(dir, '\n'))
 		return EINVAL;
-	if (snprintf(p->root, sizeof(p->root), "%s/pullet-dev-XXXXXX", dir) >=
-		(int)sizeof(p->root))
+	if (snprintf(p->root, sizeof(p->root), "%s/pullet-dev-XXXXXX", dir) >= (int)sizeof(p->root))
 		return ENAMETOOLONG;
 	return mkdtemp(p->root) ? 0 : errno;
 }
@@ -105,8 +104,8 @@ int place_make(const char *command, struct place *p)
 	snprintf(p->configuration, PLACE_PATH, "%s/pullet.yaml", p->root);
 	snprintf(p->socket, PLACE_PATH, "%s/run/control.sock", p->root);
 	if (mkdir(p->files, 0700))
-		return cli_error(CLI_FAILED, command, "cannot make %s: %s", p->files,
-			strerror(errno));
+		return cli_error(
+			CLI_FAILED, command, "cannot make %s: %s", p->files, strerror(errno));
 	return CLI_OK;
 }
 
@@ -188,6 +187,7 @@ void place_note_odd(const char *command, const char *dir, const char *path)
 
 void place_note_full(const char *command, const char *dir)
 {
-	cli_note(command, "%s has more than %d documents: the others are left out; name a folder of it",
-		dir, SERVED_MAX);
+	cli_note(command,
+		"%s has more than %d documents: the others are left out; name a folder of it", dir,
+		SERVED_MAX);
 }

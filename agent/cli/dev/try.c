@@ -1,5 +1,6 @@
 /* Commands to try. Surprising: the key is the first in the snapshot that has a single value, and
- * that a person can type; the program is named by its path unless a shell finds this very one by its name. */
+ * that a person can type; the program is named by its path unless a shell finds this very one by
+ * its name. */
 #include "cli/dev/try.h"
 
 #include <stdio.h>
@@ -59,7 +60,8 @@ static int take_key(const char *key, size_t key_len, const struct pullet_value *
 /* As one word of a shell. */
 static void append_word(struct buffer *out, const char *text)
 {
-	static const char plain[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/:=";
+	static const char plain[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-/:=";
 
 	if (text[0] && strspn(text, plain) == strlen(text)) {
 		buffer_append_string(out, text);

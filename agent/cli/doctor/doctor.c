@@ -426,9 +426,8 @@ static void doctor_run_fini(struct run *run)
 int cli_doctor(int argc, char **argv)
 {
 	char path[PLACES_PATH];
-	struct run run = {.d = {.path = places_configuration(path),
-				  .timeout_ms = 30000,
-				  .who.root = -1}};
+	struct run run = {
+		.d = {.path = places_configuration(path), .timeout_ms = 30000, .who.root = -1}};
 	int r = options_read(&doctor_line, argc, argv, &run);
 
 	if (r >= 0)
