@@ -86,8 +86,8 @@ static void report_own_places(const struct settings *s)
 	char own[PLACES_PATH];
 
 	if (places_own_runtime_dir(own) && strcmp(own, s->runtime_dir) == 0)
-		log_info("running in this user's own places: programs that read values need the "
-			 "environment variable PULLET_RUNTIME_DIR, pullet finds them",
+		log_info("running in this user's own places: pullet finds them, other programs "
+			 "need PULLET_RUNTIME_DIR",
 			"PULLET_RUNTIME_DIR", s->runtime_dir, "state_dir", s->state_dir);
 }
 

@@ -195,7 +195,7 @@ class Places(harness.Case):
         agent = subprocess.Popen([*as_nobody(), PULLETD], env=env, stderr=subprocess.PIPE, stdin=subprocess.DEVNULL)
         try:
             log = harness.Lines(agent.stderr)
-            said = log.wait('programs that read values need the environment variable')
+            said = log.wait('other programs need PULLET_RUNTIME_DIR')
             runtime = re.search(r'PULLET_RUNTIME_DIR=(\S+)', said)[1]
             log.wait('published config=web')
             self.assertTrue(os.path.exists(home + '/.local/state/pullet/web'))
