@@ -252,7 +252,7 @@ struct settings_report {
 };
 
 struct settings {
-	char *state_dir;     /* by default what places.h says */
+	char *state_dir; /* by default what places.h says */
 	char *runtime_dir;
 	char *listen;        /* HOST:PORT or NULL */
 	char **listen_names; /* names that clients may call this host by; ends with NULL; or NULL */
