@@ -1,7 +1,5 @@
 /* A program beside this one. Surprising: its end is waited for with SIGCHLD blocked, taken by
  * sigtimedwait(), so that nothing is polled. */
-#include <signal.h>
-
 #include "cli/dev/child.h"
 
 #include <errno.h>
@@ -33,7 +31,7 @@ static void end_line(struct stream *s)
 	s->take_line(s->arg, s->line);
 }
 
-static void take_bytes(struct stream *s, const char *data, size_t len)
+static void take_child_bytes(struct stream *s, const char *data, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		if (data[i] == '\n')
@@ -64,19 +62,19 @@ static void stream_ready(void *arg, int fd, unsigned events)
 
 	(void)events;
 	while ((n = read(fd, data, sizeof(data))) > 0)
-		take_bytes(s, data, (size_t)n);
+		take_child_bytes(s, data, (size_t)n);
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		close_stream(s);
 }
 
-static int open_stream(struct stream *s, struct loop *l, int ret_write[1])
+static int open_stream(struct stream *s, struct loop *l, int *ret_write)
 {
 	int fds[2], r;
 
 	if (pipe2(fds, O_CLOEXEC))
 		return -errno;
 	fcntl(fds[0], F_SETFL, O_NONBLOCK);
-	ret_write[0] = fds[1];
+	*ret_write = fds[1];
 	r = loop_watch(l, &s->watch, fds[0], LOOP_READ, stream_ready, s);
 	s->watch.fd = fds[0];
 	return r;
@@ -85,7 +83,7 @@ static int open_stream(struct stream *s, struct loop *l, int ret_write[1])
 /* ---- start ---- */
 
 /* In the child. Returns only on failure. */
-static void become(char *const argv[], const sigset_t *mask, int out, int err, pid_t parent)
+static void become_program(char *const argv[], const sigset_t *mask, int out, int err, pid_t parent)
 {
 	static const int ignored[] = {SIGPIPE, SIGHUP, SIGINT, SIGTERM, SIGCHLD};
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -116,7 +114,7 @@ int child_start(struct child *c, struct loop *l, char *const argv[], const sigse
 		r = pid < 0 ? -errno : 0;
 	}
 	if (pid == 0) {
-		become(argv, mask, out, err, parent);
+		become_program(argv, mask, out, err, parent);
 		dprintf(STDERR_FILENO, "cannot start %s: %s\n", argv[0], strerror(errno));
 		_exit(127);
 	}
@@ -145,14 +143,9 @@ bool child_reap(struct child *c)
 	return true;
 }
 
-static uint64_t now_ms(void)
-{
-	return sys_real.now_ms();
-}
-
 void child_end(struct child *c, uint64_t timeout_ms)
 {
-	uint64_t end_ms = now_ms() + timeout_ms;
+	uint64_t end_ms = sys_real.now_ms() + timeout_ms;
 	struct timespec left;
 	sigset_t chld;
 
@@ -161,7 +154,7 @@ void child_end(struct child *c, uint64_t timeout_ms)
 	if (c->pid)
 		kill(c->pid, SIGTERM);
 	while (c->pid && !child_reap(c)) {
-		uint64_t t = now_ms();
+		uint64_t t = sys_real.now_ms();
 
 		if (t >= end_ms) {
 			kill(-c->pid, SIGKILL);

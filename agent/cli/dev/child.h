@@ -9,6 +9,7 @@
 #ifndef PULLET_CLI_CHILD_H
 #define PULLET_CLI_CHILD_H
 
+#include <signal.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>

@@ -68,7 +68,7 @@ static const struct command_line dev_line = {
 	.wants = "name one directory, or none for an example",
 };
 
-static void stop(struct dev *d, int result)
+static void end_dev(struct dev *d, int result)
 {
 	if (!d->stopping)
 		d->result = result;
@@ -80,7 +80,7 @@ static void stop(struct dev *d, int result)
 static void flush_output(struct dev *d)
 {
 	if (fflush(stdout) || ferror(stdout))
-		stop(d, CLI_FAILED);
+		end_dev(d, CLI_FAILED);
 }
 
 /* ---- the agent ---- */
@@ -123,7 +123,7 @@ static void start_agent(struct dev *d)
 				strerror(-r));
 	}
 	if (r)
-		stop(d, r);
+		end_dev(d, r);
 }
 
 /* A new document: the agent reads its configuration again. */
@@ -162,7 +162,7 @@ static void config_published(struct dev *d, const struct node *line)
 	const struct served_document *document = document_of(d, config);
 	uint64_t generation = strtoull(node_text(line, "generation", "0"), NULL, 10);
 
-	if (!document || generation == 0)
+	if (!document || generation == 0 || d->stopping)
 		return;
 	printf("%s: generation %" PRIu64 " of %s", config, generation, document->path);
 	if (generation == 1) {
@@ -272,10 +272,10 @@ static void document_changed(void *arg, const char *path, const char *etag)
 
 /* ---- start, stop ---- */
 
-static void on_stop(void *arg, int number)
+static void dev_interrupted(void *arg, int number)
 {
 	(void)number;
-	stop(arg, CLI_OK);
+	end_dev(arg, CLI_OK);
 }
 
 static void report_end(struct dev *d, const struct child *c, const char *name)
@@ -286,10 +286,10 @@ static void report_end(struct dev *d, const struct child *c, const char *name)
 		return;
 	if (code == 0)
 		cli_note(d->command, "%s was ended from outside: start this again", name);
-	stop(d, code ? code : CLI_FAILED);
+	end_dev(d, code ? code : CLI_FAILED);
 }
 
-static void on_child(void *arg, int number)
+static void dev_child_ended(void *arg, int number)
 {
 	struct dev *d = arg;
 
@@ -310,9 +310,9 @@ static int start_loop(struct dev *d)
 	sigprocmask(SIG_SETMASK, NULL, &d->mask);
 	d->loop = loop_new(&sys_real);
 	for (size_t i = 0; d->loop && r == 0 && i < sizeof(ends) / sizeof(ends[0]); i++)
-		r = loop_on_signal(d->loop, ends[i], on_stop, d);
+		r = loop_on_signal(d->loop, ends[i], dev_interrupted, d);
 	if (d->loop && r == 0)
-		r = loop_on_signal(d->loop, SIGCHLD, on_child, d);
+		r = loop_on_signal(d->loop, SIGCHLD, dev_child_ended, d);
 	return d->loop && r == 0
 		       ? CLI_OK
 		       : cli_error(CLI_FAILED, d->command, "out of memory or descriptors");

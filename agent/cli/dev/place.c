@@ -70,6 +70,15 @@ static int find_programs(const char *command, struct place *p)
 
 /* ---- the directory ---- */
 
+/* After su it may be another user's, where root's agent would trust nothing. */
+static const char *own_runtime_dir(void)
+{
+	const char *dir = getenv("XDG_RUNTIME_DIR");
+	struct stat st;
+
+	return dir && stat(dir, &st) == 0 && st.st_uid == geteuid() ? dir : NULL;
+}
+
 /* 0, or why not. */
 static int make_in(struct place *p, const char *dir)
 {
@@ -88,7 +97,7 @@ int place_make(const char *command, struct place *p)
 	if (r)
 		return r;
 	tmp = tmp && tmp[0] ? tmp : "/tmp";
-	if (make_in(p, getenv("XDG_RUNTIME_DIR")))
+	if (make_in(p, own_runtime_dir()))
 		r = make_in(p, tmp);
 	if (r) {
 		p->root[0] = '\0';

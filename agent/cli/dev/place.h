@@ -2,7 +2,7 @@
  * Where `pullet dev` has its files: one temporary directory, removed at the end, and the programs
  * that it starts.
  *
- * The directory is made in $XDG_RUNTIME_DIR, where this user may write there, else in $TMPDIR or
+ * The directory is made in $XDG_RUNTIME_DIR, where that is this user's, else in $TMPDIR or
  * /tmp; only its user may enter it. Threads: one. Ownership: place_remove() removes all of it.
  * Errors: exit codes, with the sentence printed.
  */
