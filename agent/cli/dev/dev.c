@@ -20,7 +20,7 @@
 #include "origin/tree_watch.h"
 #include "cli/common/cli.h"
 #include "cli/common/options.h"
-#include "cli/dev/child.h"
+#include "cli/dev/program.h"
 #include "cli/dev/place.h"
 #include "cli/dev/try.h"
 #include "cli/serve/served.h"
@@ -35,13 +35,13 @@ struct dev {
 	const char *command, *served; /* the directory */
 	bool example;                 /* it is one of ours */
 	struct options options;
-	struct place place;
+	struct dev_place place;
 	struct served documents;
 	char url[128], push[128]; /* of pullet serve; "" = not known yet */
 	int dir;
 	struct loop *loop;
 	struct tree_watch *watch;
-	struct child serve, agent;
+	struct program serve, agent;
 	sigset_t mask;  /* as it was before */
 	bool up, again; /* the agent takes SIGHUP; there is more for it */
 	bool tried;     /* what to try was printed */
@@ -103,7 +103,7 @@ static int write_configuration(struct dev *d)
 		d->place.state, d->place.run);
 	r = served_write(&d->documents, &from, &out);
 	if (r == 0)
-		r = place_write(&d->place, d->place.configuration, out.data, out.len);
+		r = dev_place_write(&d->place, d->place.configuration, out.data, out.len);
 	if (r)
 		r = cli_error(CLI_FAILED, d->command, "cannot write %s: %s", d->place.configuration,
 			strerror(-r));
@@ -117,7 +117,7 @@ static void start_agent(struct dev *d)
 	int r = write_configuration(d);
 
 	if (r == 0) {
-		r = child_start(&d->agent, d->loop, argv, &d->mask);
+		r = program_start(&d->agent, d->loop, argv, &d->mask);
 		if (r)
 			r = cli_error(CLI_FAILED, d->command, "cannot start %s: %s", argv[0],
 				strerror(-r));
@@ -259,10 +259,10 @@ static void document_changed(void *arg, const char *path, const char *etag)
 		renew_agent(d);
 		break;
 	case SERVED_ODD:
-		place_note_odd(d->command, d->served, path);
+		dev_place_note_odd(d->command, d->served, path);
 		break;
 	case SERVED_FULL:
-		place_note_full(d->command, d->served);
+		dev_place_note_full(d->command, d->served);
 		break;
 	case SERVED_KNOWN:
 	case SERVED_OTHER:
@@ -278,7 +278,7 @@ static void dev_interrupted(void *arg, int number)
 	end_dev(arg, CLI_OK);
 }
 
-static void report_end(struct dev *d, const struct child *c, const char *name)
+static void report_end(struct dev *d, const struct program *c, const char *name)
 {
 	int code = WIFEXITED(c->status) ? WEXITSTATUS(c->status) : 0;
 
@@ -294,9 +294,9 @@ static void dev_child_ended(void *arg, int number)
 	struct dev *d = arg;
 
 	(void)number;
-	if (child_reap(&d->agent))
+	if (program_reap(&d->agent))
 		report_end(d, &d->agent, "pulletd");
-	if (child_reap(&d->serve))
+	if (program_reap(&d->serve))
 		report_end(d, &d->serve, "pullet serve");
 }
 
@@ -334,12 +334,12 @@ static int find_documents(struct dev *d)
 
 	d->dir = origin_open(d->served);
 	if (d->dir < 0)
-		return place_cannot_open(d->command, d->served, -d->dir);
+		return dev_place_cannot_open(d->command, d->served, -d->dir);
 	served_find(&d->documents, d->dir);
 	if (d->documents.odd[0])
-		place_note_odd(d->command, d->served, d->documents.odd);
+		dev_place_note_odd(d->command, d->served, d->documents.odd);
 	if (d->documents.full)
-		place_note_full(d->command, d->served);
+		dev_place_note_full(d->command, d->served);
 	if (d->documents.count == 0)
 		return cli_error(CLI_FAILED, d->command,
 			"there is no .yaml, .yml or .json file in %s that can be served: make one "
@@ -359,19 +359,19 @@ static int start_serve(struct dev *d)
 	int r;
 
 	snprintf(where, sizeof(where), "%s", d->options.http);
-	r = child_start(&d->serve, d->loop, argv, &d->mask);
+	r = program_start(&d->serve, d->loop, argv, &d->mask);
 	return r ? cli_error(CLI_FAILED, d->command, "cannot start %s: %s", argv[0], strerror(-r))
 		 : CLI_OK;
 }
 
 static void run_dev(struct dev *d)
 {
-	int r = place_make(d->command, &d->place);
+	int r = dev_place_make(d->command, &d->place);
 
 	if (r == CLI_OK && !d->served) {
 		d->example = true;
 		d->served = d->place.example;
-		r = place_make_example(d->command, &d->place);
+		r = dev_place_make_example(d->command, &d->place);
 	}
 	if (r == CLI_OK)
 		r = start_loop(d);
@@ -383,13 +383,13 @@ static void run_dev(struct dev *d)
 	if (r == CLI_OK && loop_run(d->loop))
 		d->result = CLI_FAILED;
 	d->stopping = true;
-	child_end(&d->agent, END_MS);
-	child_end(&d->serve, END_MS);
+	program_end(&d->agent, END_MS);
+	program_end(&d->serve, END_MS);
 	tree_watch_stop(d->watch);
 	loop_free(d->loop);
 	if (d->dir >= 0)
 		close(d->dir);
-	place_remove(&d->place);
+	dev_place_remove(&d->place);
 }
 
 int cli_dev(int argc, char **argv)
@@ -414,8 +414,8 @@ int cli_dev(int argc, char **argv)
 		trim_slashes(argv[optind]);
 	d->options = o;
 	d->dir = -1;
-	child_init(&d->serve, take_serve_output, take_serve_error, d);
-	child_init(&d->agent, take_agent_output, take_agent_line, d);
+	program_init(&d->serve, take_serve_output, take_serve_error, d);
+	program_init(&d->agent, take_agent_output, take_agent_line, d);
 	run_dev(d);
 	r = d->result;
 	free(d);

@@ -46,7 +46,7 @@ static bool find_in_path(char path[PLACE_PROGRAM], const char *name)
 	return false;
 }
 
-static int find_programs(const char *command, struct place *p)
+static int find_programs(const char *command, struct dev_place *p)
 {
 	ssize_t n = readlink("/proc/self/exe", p->pullet, sizeof(p->pullet) - 1);
 	const char *slash;
@@ -80,7 +80,7 @@ static const char *own_runtime_dir(void)
 }
 
 /* 0, or why not. */
-static int make_in(struct place *p, const char *dir)
+static int make_in(struct dev_place *p, const char *dir)
 {
 	if (!dir || dir[0] != '/' || strchr(dir, '\'') || strchr(dir, '\n'))
 		return EINVAL;
@@ -89,7 +89,7 @@ static int make_in(struct place *p, const char *dir)
 	return mkdtemp(p->root) ? 0 : errno;
 }
 
-int place_make(const char *command, struct place *p)
+int dev_place_make(const char *command, struct dev_place *p)
 {
 	const char *tmp = getenv("TMPDIR");
 	int r = find_programs(command, p);
@@ -118,7 +118,7 @@ int place_make(const char *command, struct place *p)
 	return CLI_OK;
 }
 
-int place_write(const struct place *p, const char *path, const char *data, size_t len)
+int dev_place_write(const struct dev_place *p, const char *path, const char *data, size_t len)
 {
 	char temporary[PLACE_PATH];
 	ssize_t n = -1;
@@ -139,14 +139,14 @@ int place_write(const struct place *p, const char *path, const char *data, size_
 	return r;
 }
 
-int place_make_example(const char *command, const struct place *p)
+int dev_place_make_example(const char *command, const struct dev_place *p)
 {
 	char path[PLACE_PATH + 16];
 	int r = mkdir(p->example, 0700) ? -errno : 0;
 
 	snprintf(path, sizeof(path), "%s/web.yaml", p->example);
 	if (r == 0)
-		r = place_write(p, path, example, strlen(example));
+		r = dev_place_write(p, path, example, strlen(example));
 	return r ? cli_error(CLI_FAILED, command, "cannot write %s: %s", path, strerror(-r))
 		 : CLI_OK;
 }
@@ -158,7 +158,7 @@ static int remove_one(const char *path, const struct stat *st, int type, struct 
 	return 0;
 }
 
-void place_remove(struct place *p)
+void dev_place_remove(struct dev_place *p)
 {
 	if (p->root[0])
 		nftw(p->root, remove_one, 8, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
@@ -167,7 +167,7 @@ void place_remove(struct place *p)
 
 /* ---- sentences ---- */
 
-int place_cannot_open(const char *command, const char *dir, int error)
+int dev_place_cannot_open(const char *command, const char *dir, int error)
 {
 	static const struct {
 		int error;
@@ -186,7 +186,7 @@ int place_cannot_open(const char *command, const char *dir, int error)
 		CLI_FAILED, command, "cannot serve %s: %s: %s", dir, strerror(error), remedy);
 }
 
-void place_note_odd(const char *command, const char *dir, const char *path)
+void dev_place_note_odd(const char *command, const char *dir, const char *path)
 {
 	cli_note(command,
 		"%s/%s is left out: name it with letters, digits, dots, - and _ only, 64 at most, "
@@ -194,7 +194,7 @@ void place_note_odd(const char *command, const char *dir, const char *path)
 		dir, path);
 }
 
-void place_note_full(const char *command, const char *dir)
+void dev_place_note_full(const char *command, const char *dir)
 {
 	cli_note(command,
 		"%s has more than %d documents: the others are left out; name a folder of it", dir,

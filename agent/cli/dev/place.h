@@ -3,11 +3,11 @@
  * that it starts.
  *
  * The directory is made in $XDG_RUNTIME_DIR, where that is this user's, else in $TMPDIR or
- * /tmp; only its user may enter it. Threads: one. Ownership: place_remove() removes all of it.
+ * /tmp; only its user may enter it. Threads: one. Ownership: dev_place_remove() removes all of it.
  * Errors: exit codes, with the sentence printed.
  */
-#ifndef PULLET_CLI_PLACE_H
-#define PULLET_CLI_PLACE_H
+#ifndef PULLET_CLI_DEV_PLACE_H
+#define PULLET_CLI_DEV_PLACE_H
 
 #include <stddef.h>
 
@@ -15,7 +15,7 @@
 #define PLACE_PATH (PLACE_ROOT + 32)
 #define PLACE_PROGRAM 4096
 
-struct place {
+struct dev_place {
 	char root[PLACE_ROOT]; /* "" = it was not made */
 	char state[PLACE_PATH], run[PLACE_PATH], files[PLACE_PATH], example[PLACE_PATH],
 		configuration[PLACE_PATH], socket[PLACE_PATH];
@@ -23,16 +23,16 @@ struct place {
 };
 
 /* Finds the programs and makes the directory. */
-int place_make(const char *command, struct place *p);
+int dev_place_make(const char *command, struct dev_place *p);
 /* Makes a directory with a small document, web.yaml. */
-int place_make_example(const char *command, const struct place *p);
+int dev_place_make_example(const char *command, const struct dev_place *p);
 /* Replaces a file below it as a whole. 0 or -errno. */
-int place_write(const struct place *p, const char *path, const char *data, size_t len);
-void place_remove(struct place *p);
+int dev_place_write(const struct dev_place *p, const char *path, const char *data, size_t len);
+void dev_place_remove(struct dev_place *p);
 
 /* Sentences. */
-int place_cannot_open(const char *command, const char *dir, int error);
-void place_note_odd(const char *command, const char *dir, const char *path);
-void place_note_full(const char *command, const char *dir);
+int dev_place_cannot_open(const char *command, const char *dir, int error);
+void dev_place_note_odd(const char *command, const char *dir, const char *path);
+void dev_place_note_full(const char *command, const char *dir);
 
 #endif

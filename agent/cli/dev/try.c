@@ -12,7 +12,7 @@
 #include "lib/pullet.h"
 #include "cli/text/words.h"
 
-static struct pullet *open_snapshot(const struct place *p, const char *config)
+static struct pullet *open_snapshot(const struct dev_place *p, const char *config)
 {
 	char path[PLACE_PATH + 80];
 	struct pullet *snapshot = NULL;
@@ -33,7 +33,7 @@ static int count_value(const char *key, size_t key_len, const struct pullet_valu
 	return 0;
 }
 
-size_t try_count(const struct place *p, const char *config)
+size_t try_count(const struct dev_place *p, const char *config)
 {
 	struct pullet *snapshot = open_snapshot(p, config);
 	size_t count = 0;
@@ -89,7 +89,7 @@ static bool is_found_by_name(const char *program)
 	return false;
 }
 
-static void append_command(struct buffer *out, const struct place *p)
+static void append_command(struct buffer *out, const struct dev_place *p)
 {
 	buffer_append_string(out, "    PULLET_RUNTIME_DIR=");
 	append_word(out, p->run);
@@ -97,8 +97,8 @@ static void append_command(struct buffer *out, const struct place *p)
 	append_word(out, is_found_by_name(p->pullet) ? "pullet" : p->pullet);
 }
 
-bool try_print(
-	const struct place *p, const struct served_document *d, const char *served, bool example)
+bool try_print(const struct dev_place *p, const struct served_document *d, const char *served,
+	bool example)
 {
 	struct pullet *snapshot = open_snapshot(p, d->name);
 	struct buffer out, key;

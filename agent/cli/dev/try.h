@@ -13,9 +13,9 @@
 #include "cli/serve/served.h"
 
 /* Single values that are published as this config: no lists and mappings. */
-size_t try_count(const struct place *p, const char *config);
+size_t try_count(const struct dev_place *p, const char *config);
 /* Prints them. False: nothing can be read yet. */
-bool try_print(
-	const struct place *p, const struct served_document *d, const char *served, bool example);
+bool try_print(const struct dev_place *p, const struct served_document *d, const char *served,
+	bool example);
 
 #endif

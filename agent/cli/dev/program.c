@@ -1,6 +1,6 @@
 /* A program beside this one. Surprising: its end is waited for with SIGCHLD blocked, taken by
  * sigtimedwait(), so that nothing is polled. */
-#include "cli/dev/child.h"
+#include "cli/dev/program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-void child_init(struct child *c, void (*take_line)(void *arg, char *line),
+void program_init(struct program *c, void (*take_line)(void *arg, char *line),
 	void (*take_error)(void *arg, char *line), void *arg)
 {
 	memset(c, 0, sizeof(*c));
@@ -31,7 +31,7 @@ static void end_line(struct stream *s)
 	s->take_line(s->arg, s->line);
 }
 
-static void take_child_bytes(struct stream *s, const char *data, size_t len)
+static void take_program_bytes(struct stream *s, const char *data, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		if (data[i] == '\n')
@@ -62,7 +62,7 @@ static void stream_ready(void *arg, int fd, unsigned events)
 
 	(void)events;
 	while ((n = read(fd, data, sizeof(data))) > 0)
-		take_child_bytes(s, data, (size_t)n);
+		take_program_bytes(s, data, (size_t)n);
 	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
 		close_stream(s);
 }
@@ -102,7 +102,7 @@ static void become_program(char *const argv[], const sigset_t *mask, int out, in
 	execv(argv[0], argv);
 }
 
-int child_start(struct child *c, struct loop *l, char *const argv[], const sigset_t *mask)
+int program_start(struct program *c, struct loop *l, char *const argv[], const sigset_t *mask)
 {
 	int out = -1, err = -1, r = open_stream(&c->out, l, &out);
 	pid_t parent = getpid(), pid = -1;
@@ -129,7 +129,7 @@ int child_start(struct child *c, struct loop *l, char *const argv[], const sigse
 
 /* ---- the end ---- */
 
-bool child_reap(struct child *c)
+bool program_reap(struct program *c)
 {
 	if (c->pid == 0 || waitpid(c->pid, &c->status, WNOHANG) != c->pid)
 		return false;
@@ -143,7 +143,7 @@ bool child_reap(struct child *c)
 	return true;
 }
 
-void child_end(struct child *c, uint64_t timeout_ms)
+void program_end(struct program *c, uint64_t timeout_ms)
 {
 	uint64_t end_ms = sys_real.now_ms() + timeout_ms;
 	struct timespec left;
@@ -153,7 +153,7 @@ void child_end(struct child *c, uint64_t timeout_ms)
 	sigaddset(&chld, SIGCHLD);
 	if (c->pid)
 		kill(c->pid, SIGTERM);
-	while (c->pid && !child_reap(c)) {
+	while (c->pid && !program_reap(c)) {
 		uint64_t t = sys_real.now_ms();
 
 		if (t >= end_ms) {

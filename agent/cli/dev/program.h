@@ -3,11 +3,11 @@
  * line.
  *
  * It gets TERM when this process dies, however that ends. Threads: the loop's. Ownership:
- * child_end() before the struct goes. Errors: -errno. Bounds: lines of CHILD_LINE bytes, longer
+ * program_end() before the struct goes. Errors: -errno. Bounds: lines of PROGRAM_LINE bytes, longer
  * ones are cut.
  */
-#ifndef PULLET_CLI_CHILD_H
-#define PULLET_CLI_CHILD_H
+#ifndef PULLET_CLI_DEV_PROGRAM_H
+#define PULLET_CLI_DEV_PROGRAM_H
 
 #include <signal.h>
 #include <stdbool.h>
@@ -16,9 +16,9 @@
 
 #include "base/loop.h"
 
-#define CHILD_LINE 8192
+#define PROGRAM_LINE 8192
 
-struct child {     /* fields are private but pid, ended and status */
+struct program {   /* fields are private but pid, ended and status */
 	pid_t pid; /* 0 = it does not run */
 	bool ended;
 	int status; /* of waitpid(), once it ended */
@@ -26,20 +26,20 @@ struct child {     /* fields are private but pid, ended and status */
 		struct loop_watch watch; /* fd -1 = closed */
 		void (*take_line)(void *arg, char *line);
 		void *arg;
-		char line[CHILD_LINE];
+		char line[PROGRAM_LINE];
 		size_t len;
 	} out, err;
 };
 
 /* Before the other calls. take_error gets the lines of standard error, take_line those of standard
  * output. */
-void child_init(struct child *c, void (*take_line)(void *arg, char *line),
+void program_init(struct program *c, void (*take_line)(void *arg, char *line),
 	void (*take_error)(void *arg, char *line), void *arg);
 /* Starts a program by its path; mask: the signals to be blocked in it. 0 or -errno. */
-int child_start(struct child *c, struct loop *l, char *const argv[], const sigset_t *mask);
+int program_start(struct program *c, struct loop *l, char *const argv[], const sigset_t *mask);
 /* After SIGCHLD: true once, when it ended; the rest of its lines was given first. */
-bool child_reap(struct child *c);
+bool program_reap(struct program *c);
 /* Asks it to end, and waits up to timeout_ms, then kills it. SIGCHLD is blocked. */
-void child_end(struct child *c, uint64_t timeout_ms);
+void program_end(struct program *c, uint64_t timeout_ms);
 
 #endif
