@@ -239,7 +239,7 @@ soak-seeded: all ## the bugs that the soak must find, a minute each
 	@PULLET_BUILD=$(BUILD) $(PYTHON) tests/soak/soak.py Seeded
 
 # what sanitizers cannot see: what tests the tests, or preloads what they do; and what also measures, which they change
-UNSEEN      := allocations calls completions conformance damage outage readme scalars steady suite
+UNSEEN      := allocations blocks calls completions conformance damage outage readme scalars steady suite
 MEASURING   := endless http network relay service sighup idle crash change_crash servers
 # where two threads meet: what else there is runs in the loop's thread alone, and the sanitizer of memory sees that
 THREADED    := agent change convergence curve flood kinds_local operate push relay sighup
@@ -255,7 +255,7 @@ integration_memory = $(filter-out $(call programs,integration,$(UNSEEN) $(KILLED
 integration_thread = $(call programs,integration,$(THREADED))
 INTEGRATION        = $(integration_$(VIEW))
 # what takes longest begins first
-LONG        := $(call programs,integration,fleet change_crash misbehaviour nacos relay outage http sighup etcd sign push operate change consul apollo flood servers desync)
+LONG        := $(call programs,integration,fleet blocks change_crash misbehaviour nacos relay outage http sighup etcd sign push operate change consul apollo flood servers desync)
 RUN_check-integration = $(foreach t,$(filter $(INTEGRATION),$(LONG)) $(filter-out $(LONG),$(INTEGRATION)),$(PYTHON) $(t) --)
 check-integration: all
 	@PULLET_BUILD=$(BUILD) $(RUN) --again --timeout 900 --jobs $(JOBS) $(RUN_check-integration)

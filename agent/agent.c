@@ -22,6 +22,7 @@
 #include "http/client.h"
 #include "publish/withdraw.h"
 #include "files/trusted.h"
+#include "settings/places.h"
 #include "base/worker.h"
 
 /* ---- directories ---- */
@@ -79,15 +80,28 @@ static int lock_state(struct agent *a, const char *state_dir, int dir)
 	return -EBUSY;
 }
 
+/* Says where an ordinary user's readers look, which is not the usual place. */
+static void report_own_places(const struct settings *s)
+{
+	char own[PLACES_PATH];
+
+	if (places_own_runtime_dir(own) && strcmp(own, s->runtime_dir) == 0)
+		log_info("running in this user's own places: pullet finds them, other programs "
+			 "need PULLET_RUNTIME_DIR",
+			"PULLET_RUNTIME_DIR", s->runtime_dir, "state_dir", s->state_dir);
+}
+
 static int take_directories(struct agent *a, const struct settings *s)
 {
 	int r = 0, state, runtime;
 
 	if (a->dry_run)
 		return 0;
+	places_make_above(s->state_dir);
 	state = open_own_dir(s->state_dir, 0700);
 	if (state < 0)
 		return state;
+	places_make_above(s->runtime_dir);
 	runtime = open_own_dir(s->runtime_dir, 0750);
 	if (runtime < 0)
 		r = runtime;
@@ -95,6 +109,8 @@ static int take_directories(struct agent *a, const struct settings *s)
 		sys_real.close(runtime);
 	if (r == 0)
 		r = lock_state(a, s->state_dir, state);
+	if (r == 0)
+		report_own_places(s);
 	sys_real.close(state);
 	return r;
 }

@@ -18,6 +18,7 @@
 #include "descriptor_budget.h"
 #include "http/client.h"
 #include "files/trusted.h"
+#include "settings/places.h"
 
 enum { EXIT_USAGE = 64, EXIT_BAD_CONFIG = 78 };
 
@@ -26,7 +27,9 @@ static void print_pulletd_usage(FILE *out)
 	fputs("Usage: pulletd [-c FILE] [-t] [--once] [--dry-run] [--log-level LEVEL]\n"
 	      "Keeps local configuration files the same as those on a configuration server.\n\n"
 	      "  -c, --config FILE      read FILE (default $PULLET_CONFIG, "
-	      "then " SETTINGS_DEFAULT_PATH ")\n"
+	      "then " SETTINGS_DEFAULT_PATH ";\n"
+	      "                         an ordinary user's: "
+	      "~/.config/pullet/pullet.yaml)\n"
 	      "                         and conf.d/*.yaml beside it\n"
 	      "  -t, --test             check the configuration, print every error, exit\n"
 	      "      --once             pull and publish every config once, exit\n"
@@ -56,10 +59,10 @@ static int parse_options(int argc, char **argv, struct agent *o, bool *ret_test)
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
-	const char *path = getenv("PULLET_CONFIG");
+	static char path[PLACES_PATH];
 	int opt;
 
-	o->path = path && path[0] ? path : SETTINGS_DEFAULT_PATH;
+	o->path = places_configuration(path);
 	while ((opt = getopt_long(argc, argv, "c:tVh", longs, NULL)) != -1) {
 		switch (opt) {
 		case 'c':

@@ -175,7 +175,7 @@ def check(pages, programs):
     """All complaints, each with its page before it; and how many checks there were."""
     daemon = [path for path in glob_sources('agent/**/*.c') if not path.startswith('agent/cli/')]
     results = [('pullet.1', check_pullet(pages['pullet.1'], programs)), ('pulletd.8', check_options(pages['pulletd.8'], programs)),
-               ('pullet.1', check_environment(pages['pullet.1'], glob_sources('agent/cli/**/*.c', 'lib/*.c'))),
+               ('pullet.1', check_environment(pages['pullet.1'], glob_sources('agent/cli/**/*.c', 'lib/*.c', 'agent/settings/places.c'))),
                ('pulletd.8', check_environment(pages['pulletd.8'], daemon)),
                ('libpullet.3', check_environment(pages['libpullet.3'], glob_sources('lib/*.c'))), ('libpullet.3', check_functions(pages['libpullet.3']))]
     results += [(name, check_codes(pages[name], programs.codes[name])) for name in ('pullet.1', 'pulletd.8')]

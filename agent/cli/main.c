@@ -1,5 +1,6 @@
 /* pullet: a table of subcommands. Surprising: nothing; each command is a file. */
 #include "cli/common/cli.h"
+#include "cli/common/client.h"
 
 #include <locale.h>
 #include <stdbool.h>
@@ -14,6 +15,7 @@ static const struct command {
 	const char *name, *arguments, *help;
 	int (*run)(int argc, char **argv);
 } commands[] = {
+	{"dev", "[DIR]", "serve a directory, run an agent on it, print each change", cli_dev},
 	{"get", "CONFIG KEY [--type T]", "one value of a config", cli_get},
 	{"list", "CONFIG [PREFIX]", "all values of a config", cli_list},
 	{"export", "CONFIG --format F", "a config as sh, env, json, yaml or properties",
@@ -120,6 +122,7 @@ int main(int argc, char **argv)
 	char help[] = "--help";
 
 	setlocale(LC_CTYPE, "C.UTF-8"); /* for the width of characters: all texts are UTF-8 */
+	client_choose_runtime_dir();
 	if (c)
 		return run_command_named(c, argc - 1, argv + 1);
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {

@@ -257,8 +257,8 @@ struct settings_report {
 };
 
 struct settings {
-	char *state_dir;     /* /var/lib/pullet */
-	char *runtime_dir;   /* /run/pullet */
+	char *state_dir; /* by default what places.h says */
+	char *runtime_dir;
 	char *listen;        /* HOST:PORT or NULL */
 	char **listen_names; /* names that clients may call this host by; ends with NULL; or NULL */
 	gid_t operators;     /* who may change and see values; (gid_t)-1 = nobody but root and the

@@ -288,7 +288,8 @@ class Program:
             streams[read] = subprocess.PIPE
         if not kw.get('start_new_session'):
             kw['process_group'] = 0
-        self.process = subprocess.Popen(args, stdin=subprocess.DEVNULL, env=full, **streams, **kw)
+        keyboard = kw.pop('keyboard', False)
+        self.process = subprocess.Popen(args, bufsize=0 if keyboard else -1, stdin=subprocess.PIPE if keyboard else subprocess.DEVNULL, env=full, **streams, **kw)
         Program.running.add(self)
         self.log = Lines(self.process.stdout or self.process.stderr)
         self.pid = self.process.pid
@@ -304,7 +305,7 @@ class Program:
             os.killpg(self.pid, signal.SIGKILL)  # what it started is in its group, such as nginx's workers
             self.process.wait()
         Program.running.discard(self)
-        for stream in (self.process.stdout, self.process.stderr):
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream:
                 stream.close()
 

@@ -25,6 +25,7 @@ struct publisher_options;
 
 /* Each gets its whole name ("pullet diff") as argv[0] and returns the exit code. */
 int cli_build(int argc, char **argv);
+int cli_dev(int argc, char **argv);
 int cli_diff(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_explain(int argc, char **argv);

@@ -18,6 +18,7 @@
 #include "cli/common/names.h"
 #include "cli/common/shape.h"
 #include "cli/text/words.h"
+#include "settings/places.h"
 
 #define TURN_MS 5000u  /* for a connection, while too many others want one */
 #define MAX_PATH 8000u /* what the agent takes in one line, without "POST " and " HTTP/1.1" */
@@ -34,6 +35,18 @@ const char *client_runtime_dir(void)
 	const char *dir = getenv("PULLET_RUNTIME_DIR");
 
 	return dir && dir[0] ? dir : PULLET_RUNSTATEDIR "/pullet";
+}
+
+void client_choose_runtime_dir(void)
+{
+	char own[PLACES_PATH], socket[PLACES_PATH + 16];
+	const char *given = getenv("PULLET_RUNTIME_DIR");
+
+	if ((given && given[0]) || !places_own_runtime_dir(own) || access(own, X_OK))
+		return;
+	snprintf(socket, sizeof(socket), "%s/control.sock", own);
+	if (access(socket, F_OK) == 0 || access(PULLET_RUNSTATEDIR "/pullet", X_OK))
+		setenv("PULLET_RUNTIME_DIR", own, 1);
 }
 
 const char *client_default_socket(void)

@@ -9,6 +9,7 @@
 
 #include "pull/exchange.h"
 #include "fleet/receipt.h"
+#include "settings/places.h"
 #include "settings/value.h"
 #include "cli/common/cli.h"
 
@@ -191,9 +192,9 @@ static void print_settings_error(void *arg, const char *message)
 
 static const char *default_settings_file(void)
 {
-	const char *path = getenv("PULLET_CONFIG");
+	static char path[PLACES_PATH];
 
-	return path && path[0] ? path : SETTINGS_DEFAULT_PATH;
+	return places_configuration(path);
 }
 
 static int choose_etcd_server(struct etcd *e, const char *file)

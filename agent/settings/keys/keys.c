@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "settings/keys/config.h"
 #include "settings/fingerprint.h"
+#include "settings/places.h"
 #include "settings/keys/report.h"
 #include "settings/keys/servers.h"
 #include "settings/value.h"
@@ -227,10 +228,12 @@ void settings_keys_complete(struct loader *l)
 {
 	struct settings *s = l->s;
 
+	char path[PLACES_PATH];
+
 	if (!s->state_dir)
-		s->state_dir = loader_copy(l, SETTINGS_DEFAULT_STATE_DIR);
+		s->state_dir = loader_copy(l, places_state_dir(path));
 	if (!s->runtime_dir)
-		s->runtime_dir = loader_copy(l, SETTINGS_DEFAULT_RUNTIME_DIR);
+		s->runtime_dir = loader_copy(l, places_runtime_dir(path));
 }
 
 void settings_free(struct settings *s)
