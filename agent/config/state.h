@@ -39,6 +39,12 @@ struct run_result {
 	char *what, *why; /* a failure, and why; NULL = out of memory, or none */
 };
 
+/* Why a pull begins; owner: reason.c. */
+struct reason {
+	enum version_cause cause;
+	char *by; /* who asked for it; NULL = nobody */
+};
+
 /* Owner: run.c. Knows no version; a crash forgets it. */
 struct run {
 	enum run_state state;
@@ -76,6 +82,7 @@ struct run {
 	bool moved;  /* something new came since a promise was kept: it may be newer than it */
 	bool lags;   /* logged: the server does not show it */
 	bool is_new; /* this one brought a version that is not current */
+	struct reason asked, reason; /* orders since it began, and why it did */
 	bool force;  /* asked for the next run, */
 	bool forced; /* and for this one */
 };
@@ -105,6 +112,7 @@ struct request {
 	char about[DIGEST_HEX];   /* the bytes that it replaces */
 	struct ledger *overrides; /* the whole new set; NULL: it is a rollback */
 	char *origin;             /* of the new version */
+	char *by;                 /* the operator; NULL = out of memory */
 	char *verdict;            /* about the replaced bytes; NULL = none */
 };
 
