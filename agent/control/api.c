@@ -918,6 +918,7 @@ static const struct route {
 	{HTTPD_GET, "/", NULL, get_page, RIGHT_READ, false, ANY},
 	{HTTPD_GET, "/page.css", NULL, get_page, RIGHT_READ, false, ANY},
 	{HTTPD_GET, "/page.js", NULL, get_page, RIGHT_READ, false, ANY},
+	{HTTPD_GET, "/detail.js", NULL, get_page, RIGHT_READ, false, ANY},
 	{HTTPD_GET, "/v1/status", NULL, get_status, RIGHT_READ, false, {NULL}},
 	{HTTPD_GET, "/v1/changes", NULL, get_changes, RIGHT_READ, false, {NULL}},
 	{HTTPD_GET, "/livez", NULL, get_livez, RIGHT_READ, false, ANY},
