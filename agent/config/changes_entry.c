@@ -128,8 +128,8 @@ static int compare_files(struct changes_entry *e, const struct candidate *before
 }
 
 /* As readers saw it. */
-static int load_effective(struct config *config, uint64_t generation, struct candidate **ret,
-	char why[FILE_WHY])
+static int load_effective(
+	struct config *config, uint64_t generation, struct candidate **ret, char why[FILE_WHY])
 {
 	struct ledger *overrides;
 	int r = validation_load_own(config, generation, ret, &overrides, why);

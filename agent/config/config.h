@@ -65,8 +65,8 @@ struct config_env {
 	bool once;                  /* each config runs once: no splay */
 	struct push_budget *budget; /* what may be spent on messages; NULL = anything */
 	struct log_limit
-		*goes_on; /* of repeated messages, for all configs; NULL = each for itself */
-	struct events *events;      /* the last of all configs; NULL = not kept */
+		*goes_on;      /* of repeated messages, for all configs; NULL = each for itself */
+	struct events *events; /* the last of all configs; NULL = not kept */
 	struct config_totals *gone; /* what freed configs had counted; NULL = not kept */
 	/* Called after each run. */
 	void (*run_ended)(void *arg, struct config *c);

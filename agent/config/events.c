@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "config/core.h"
+#include "config/state.h"
 #include "text/json_writer.h"
 
 struct event {
@@ -65,8 +65,8 @@ static bool is_same_text(const char *a, const char *b)
 
 static bool is_same_event(const struct event *a, const struct event *b)
 {
-	return a->kind == b->kind && a->generation == b->generation &&
-	       is_same_text(a->by, b->by) && is_same_text(a->text, b->text);
+	return a->kind == b->kind && a->generation == b->generation && is_same_text(a->by, b->by) &&
+	       is_same_text(a->text, b->text);
 }
 
 struct found {
@@ -116,8 +116,7 @@ static void add_event(struct events *e, const struct event *event)
 	*slot = *event;
 }
 
-void events_note(
-	const struct config *c, enum event_kind kind, const char *by, const char *text)
+void events_note(const struct config *c, enum event_kind kind, const char *by, const char *text)
 {
 	struct events *e = c->env->events;
 	struct event event = {
@@ -176,8 +175,8 @@ static void write_event(const struct event *e, enum audience audience, struct bu
 	json_writer_text(out, "event", names[e->kind]);
 	json_writer_number(out, "generation", e->generation);
 	json_writer_text(out, "by", e->by);
-	sentence_member(out, "text",
-		hidden ? "see the control socket for the reason" : e->text, audience);
+	sentence_member(
+		out, "text", hidden ? "see the control socket for the reason" : e->text, audience);
 	json_writer_number(out, "times", e->times);
 	json_writer_end_object(out);
 }
@@ -191,7 +190,7 @@ static int compare_newest_first(const void *a, const void *b)
 
 int events_write(const struct config *c, enum audience audience, struct buffer *out)
 {
-	const struct event *found[EVENTS_A_CONFIG];
+	const struct event *found[EVENTS_A_CONFIG] = {NULL};
 	const struct events *e = c->env->events;
 	uint64_t key = config_key(c);
 	size_t count = 0;

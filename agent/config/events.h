@@ -23,7 +23,8 @@
 #define EVENTS_MAX_TEXT 512
 
 enum event_kind {
-	EVENT_PUBLISHED, /* by its cause; text: its origin, or the operator who asked for the pull */
+	EVENT_PUBLISHED, /* by its cause; text: its origin, or the operator who asked for the pull
+			  */
 	EVENT_REJECTED,  /* by a check */
 	EVENT_HELD,      /* by a pin or a rollout */
 	EVENT_FAILED,    /* a pull, or a step */
@@ -44,8 +45,7 @@ struct events *events_new(void);
 void events_free(struct events *e);
 /* Adds one of this config to those of its agent, if it has some. by: a constant, or NULL; text: a
  * sentence, or NULL. */
-void events_note(
-	const struct config *c, enum event_kind kind, const char *by, const char *text);
+void events_note(const struct config *c, enum event_kind kind, const char *by, const char *text);
 /* A verdict of this check; that of a probe is an event already. check: a constant. */
 void events_note_verdict(const struct config *c, const char *check, const char *why);
 /* {"name","events":[{"at_ms","event","generation","by","text","times"}...]}, newest first: at_ms:

@@ -70,7 +70,8 @@ int inspect_history(
  * has none.
  *
  * After inspect_hold() `to` is what is held back, with the overrides of now; its generation is
- * null unless it is stored; from 0 = the current version; "held":{"by","why"}: by null: it is published next. */
+ * null unless it is stored; from 0 = the current version; "held":{"by","why"}: by null: it is
+ * published next. */
 int inspect_diff(const struct inspection *i, uint64_t from, uint64_t to, bool values,
 	struct buffer *out, char why[FILE_WHY]);
 

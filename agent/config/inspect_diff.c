@@ -172,8 +172,8 @@ static void write_overrides(const struct side *s, struct buffer *out)
 }
 
 /* Of one side of a change: the override's key, and what the server says there. */
-static void write_overridden(const struct side *s, const char *path, bool after, char *const *mask,
-	struct buffer *out)
+static void write_overridden(
+	const struct side *s, const char *path, bool after, char *const *mask, struct buffer *out)
 {
 	const struct ledger_override *o = find_override(s, path);
 	const struct node *n = o ? key_path_find(s->server->composition.root, path) : NULL;
@@ -203,8 +203,8 @@ static void write_change(const struct comparison *c, const struct diff_change *c
 }
 
 /* 0, or -errno with a sentence. */
-static int compare(const struct node *before, const struct node *after, struct diff **ret,
-	char why[FILE_WHY])
+static int compare(
+	const struct node *before, const struct node *after, struct diff **ret, char why[FILE_WHY])
 {
 	int r = diff_new(before, after, ret);
 
@@ -219,8 +219,8 @@ static int write_changes(const struct comparison *c, char why[FILE_WHY])
 	struct buffer *out = c->out;
 	struct diff *d;
 	size_t i;
-	int r = compare(c->from.effective->composition.root, c->to.effective->composition.root, &d,
-		why);
+	int r = compare(
+		c->from.effective->composition.root, c->to.effective->composition.root, &d, why);
 
 	if (r)
 		return r;
@@ -273,8 +273,8 @@ static int write_hidden(const struct comparison *c, char why[FILE_WHY])
 	return 0;
 }
 
-static void write_side(const struct comparison *c, const char *name, const struct side *s,
-	uint64_t generation)
+static void write_side(
+	const struct comparison *c, const char *name, const struct side *s, uint64_t generation)
 {
 	struct version shown = s->effective->version;
 

@@ -83,8 +83,8 @@ struct run {
 	bool lags;   /* logged: the server does not show it */
 	bool is_new; /* this one brought a version that is not current */
 	struct reason asked, reason; /* orders since it began, and why it did */
-	bool force;  /* asked for the next run, */
-	bool forced; /* and for this one */
+	bool force;                  /* asked for the next run, */
+	bool forced;                 /* and for this one */
 };
 
 enum latest_state {

@@ -80,8 +80,7 @@ static const char *null_if_empty(const char *s)
 static bool is_verdict(const struct config *c, const char *why)
 {
 	const struct version *latest = latest_version(c);
-	const struct ledger_verdict *v =
-		latest ? decisions_find_verdict(c, latest->sha256) : NULL;
+	const struct ledger_verdict *v = latest ? decisions_find_verdict(c, latest->sha256) : NULL;
 
 	return v && strcmp(v->why, why) == 0;
 }

@@ -47,7 +47,8 @@ struct answer {
 };
 
 /* Copies the answer and begins. The request is answered later, or at once. 0, or -EBUSY, -ENOMEM or
- * inspect_hold()'s error with a sentence: then the request is not answered, and key and made are still the caller's. */
+ * inspect_hold()'s error with a sentence: then the request is not answered, and key and made are
+ * still the caller's. */
 int answers_begin(struct answers *answers, const struct answer *a, struct httpd_request *r,
 	struct config *c, char why[FILE_WHY]);
 /* The server ends: sends no answers any more. */

@@ -838,8 +838,8 @@ static bool reply_decision(
 	return is_decided(error);
 }
 
-static void note_decision(struct config *config, int error, const char *what, const char *by,
-	const char *reason)
+static void note_decision(
+	struct config *config, int error, const char *what, const char *by, const char *reason)
 {
 	if (is_decided(error))
 		config_note_decision(config, what, by, reason);

@@ -69,8 +69,7 @@ static const struct ledger_verdict *find_verdict(const struct config_status *s, 
 	return NULL;
 }
 
-static void write_last(
-	const struct ledger_verdict *v, enum audience audience, struct buffer *out)
+static void write_last(const struct ledger_verdict *v, enum audience audience, struct buffer *out)
 {
 	bool public = audience == AUDIENCE_PUBLIC;
 
@@ -87,7 +86,7 @@ static void write_check(
 {
 	const char *name = rejection_name((enum rejection_reason)check);
 	const struct ledger_verdict *last = find_verdict(s, name);
-	uint64_t count = check < CHECK_COUNT             ? s->rejections_by[check]
+	uint64_t count = check < CHECK_COUNT          ? s->rejections_by[check]
 			 : check == REJECTED_BY_PROBE ? s->notify.probes_failed
 						      : 0;
 

@@ -87,8 +87,8 @@ static void write_last_error(
 }
 
 /* Rejections by check, and the server's version if it is not published. */
-static void write_rejections(struct config *c, const struct config_status *s,
-	enum audience audience, struct buffer *out)
+static void write_rejections(
+	struct config *c, const struct config_status *s, enum audience audience, struct buffer *out)
 {
 	json_writer_begin_object(out, "rejections_by");
 	for (int i = 0; i < CHECK_COUNT; i++)

@@ -186,7 +186,8 @@ int cli_diff(int argc, char **argv)
 		return r;
 	if (o.held && o.count > 2)
 		return cli_error(CLI_USAGE, o.command,
-			"--held takes one generation: it is compared with the version that is held");
+			"--held takes one generation: it is compared with the version that is "
+			"held");
 	client_path(&path, o.config, "/diff");
 	for (int i = 1; i < o.count; i++) {
 		const char *text = o.arguments[i];

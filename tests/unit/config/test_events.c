@@ -73,8 +73,9 @@ static void each__that_happens__is_noted(void **state)
 	assert_last("\"event\":\"probe passed\"");
 	config_note_order(core.config, CAUSE_OPERATOR, "ann");
 	pull_of("n: 2\n");
-	assert_int_equal(count_events("\"event\":\"published\",\"generation\":2,\"by\":\"operator\","
-				      "\"text\":\"ann\""),
+	assert_int_equal(
+		count_events("\"event\":\"published\",\"generation\":2,\"by\":\"operator\","
+			     "\"text\":\"ann\""),
 		1);
 	world_end_probe("it is down");
 	world_turn();

@@ -230,8 +230,9 @@ static void diff__says_what_readers_saw_and_what_an_override_hides(void **state)
 	operator_overrides("n", "7", HOUR);
 	assert_int_equal(diff(0, 0), 0);
 	assert_true(has("\"equal\":true"));
-	assert_true(has("\"changes\":[{\"change\":\"changed\",\"path\":\"n\",\"before\":2,"
-			"\"after\":7,\"overridden_after\":\"n\",\"server_after\":2}],\"hidden\":[]"));
+	assert_true(
+		has("\"changes\":[{\"change\":\"changed\",\"path\":\"n\",\"before\":2,"
+		    "\"after\":7,\"overridden_after\":\"n\",\"server_after\":2}],\"hidden\":[]"));
 	assert_true(has("\"overrides\":[{\"key\":\"n\",\"by\":\"ann\",\"reason\":\"a try\","));
 	pull_of("n: 3\ndb: {host: c}\n");
 	assert_int_equal(diff(3, 4), 0);
@@ -260,9 +261,10 @@ static void diff__below_an_overridden_mapping__is_told_apart(void **state)
 			"\"overridden_before\":\"db\",\"overridden_after\":\"db\",\"server_after\":"
 			"\"u\"}"));
 	assert_true(has("{\"change\":\"added\",\"path\":\"nn\",\"after\":1}"));
-	assert_true(has("\"hidden\":[{\"change\":\"changed\",\"path\":\"db.host\",\"before\":"
-			"\"***\",\"after\":\"***\",\"masked\":true,\"override\":\"db\"},{\"change\":"
-			"\"added\",\"path\":\"db.port\",\"after\":2,\"override\":\"db\"}]"));
+	assert_true(
+		has("\"hidden\":[{\"change\":\"changed\",\"path\":\"db.host\",\"before\":"
+		    "\"***\",\"after\":\"***\",\"masked\":true,\"override\":\"db\"},{\"change\":"
+		    "\"added\",\"path\":\"db.port\",\"after\":2,\"override\":\"db\"}]"));
 }
 
 /* ---- what is held back ---- */
@@ -281,7 +283,8 @@ static void held__by_each_decision__is_compared_with_the_current_version(void **
 	pull_of("m: 1\n");
 	assert_int_equal(diff_of_held(), 0);
 	assert_true(has("\"to\":{\"generation\":null,"));
-	assert_true(has("\"held\":{\"by\":\"guard\",\"why\":\"the required key db is not there\"}"));
+	assert_true(
+		has("\"held\":{\"by\":\"guard\",\"why\":\"the required key db is not there\"}"));
 	assert_true(has("{\"change\":\"added\",\"path\":\"m\",\"after\":1}"));
 	assert_true(has("\"hidden\":[{\"change\":\"removed\",\"path\":\"n\",\"before\":2,"));
 	operator_pins(0);
@@ -565,8 +568,7 @@ static const char *facts(char text[1024], uint64_t generation, const char *origi
 		strncmp(origin, "rollback", 8) == 0 ? "\"cause\":\"rollback\",\"by\":\"ann\""
 		: generation == 1                   ? "\"cause\":\"start\",\"by\":null"
 						    : "\"cause\":\"pull\",\"by\":null",
-		(long long)world.wall_ms, sha256, origin, urls,
-		sha256, strlen(document));
+		(long long)world.wall_ms, sha256, origin, urls, sha256, strlen(document));
 	return text;
 }
 
@@ -596,8 +598,10 @@ static void history__has_each_fact_newest_first(void **state)
 	assert_answers(
 		"{\"name\":\"web\",\"versions\":[{%s,\"published\":true},{%s,\"rejected\":{\"by\":"
 		"\"operator\",\"why\":\"rolled back by ann: pages are slow\"}},{%s}],"
-		"\"forward\":[\"`pullet refresh web --force`: the server's version is published all "
-		"the same, if all checks accept it\",\"another version at the server is checked when "
+		"\"forward\":[\"`pullet refresh web --force`: the server's version is published "
+		"all "
+		"the same, if all checks accept it\",\"another version at the server is checked "
+		"when "
 		"it is pulled\"]}",
 		FACTS(3, "rollback to generation 1 by ann: pages are slow", "n: 1\n"),
 		FACTS(2, "pull", "n: 22\n"), FACTS(1, "pull", "n: 1\n"));

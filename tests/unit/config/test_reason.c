@@ -2,8 +2,8 @@
 #include "tests/unit/fixture/core.h"
 
 /* Of a generation of the state directory. */
-static void check_cause(uint64_t generation, const char *cause, const char *by, const char *file,
-	int line)
+static void check_cause(
+	uint64_t generation, const char *cause, const char *by, const char *file, int line)
 {
 	struct version v;
 	struct buffer body;

@@ -248,8 +248,7 @@ static void check_samples(const char *prefix, const char *expected, const char *
 /* ---- a config ---- */
 
 /* A check that rejected nothing. */
-#define CHECKED(name)                                                                              \
-	"{\"name\":\"" name "\",\"configured\":true,\"rejections\":0,\"last\":null}"
+#define CHECKED(name) "{\"name\":\"" name "\",\"configured\":true,\"rejections\":0,\"last\":null}"
 
 static void config__that_waits__is_this(void **state)
 {
@@ -295,8 +294,8 @@ static void config__that_is_published__is_this(void **state)
 		"\"error\":null},\"probe\":{\"state\":\"running\",\"generation\":1,"
 		"\"failed\":0,\"error\":null},\"layers\":[{\"server\":\"main\","
 		"\"path\":\"/web.yaml\",\"as\":null,\"type\":\"yaml\",\"optional\":false,"
-		"\"version\":\"\\\"de80e4db\\\"\",\"absent\":false}],\"checks\":["
-		CHECKED("syntax") "," CHECKED("guard") "," CHECKED("probe") "]}");
+		"\"version\":\"\\\"de80e4db\\\"\",\"absent\":false}],\"checks\":[" CHECKED(
+			"syntax") "," CHECKED("guard") "," CHECKED("probe") "]}");
 	world_end_probe("it is down");
 	world_turn();
 	play_reload_status();
@@ -383,9 +382,10 @@ static void config__has_its_checks_and_their_last_verdicts(void **state)
 	pull_of("m: 1\n");
 	assert_member(AUDIENCE_OPERATOR, "checks",
 		"[" CHECKED("syntax") ",{\"name\":\"guard\",\"configured\":true,\"rejections\":1,"
-		"\"last\":{\"at_ms\":1700000000000,\"sha256\":"
-		"\"0b0f5dbdb8c9f5549627648a5d41a27c5570d4d43bce36d0971768ffee19b23f\","
-		"\"why\":\"the required key n is not there\"}}]}");
+				      "\"last\":{\"at_ms\":1700000000000,\"sha256\":"
+				      "\"0b0f5dbdb8c9f5549627648a5d41a27c5570d4d43bce36d0971768ffee"
+				      "19b23f\","
+				      "\"why\":\"the required key n is not there\"}}]}");
 	assert_null(strstr(members_from(AUDIENCE_PUBLIC, "\"checks\":"), "required key"));
 	pull_of("n: 2\n");
 	operator_rolls_back(1);
@@ -540,7 +540,8 @@ static void agent__is_this(void **state)
 		"\"started_ms\":1699999999000,\"uptime_ms\":1000,\"state_dir\":\"@/state\","
 		"\"runtime_dir\":\"@/run\",\"configuration\":{\"file\":\"/etc/p.yaml\","
 		"\"loaded_ms\":1700000000321,\"reloads\":61,\"rejections\":62,\"error\":null,"
-		"\"errors\":63,\"applying\":true},\"audience\":\"reader\",\"labels\":{\"zone\":\"a\",\"rack\":\"7\"},"
+		"\"errors\":63,\"applying\":true},\"audience\":\"reader\",\"labels\":{\"zone\":"
+		"\"a\",\"rack\":\"7\"},"
 		"\"configs\":[{\"name\":\"web\",\"state\":\"waiting\","
 		"\"url\":\"http://server/web.yaml\",\"server\":\"main\","
 		"\"file\":\"@/out/web.yaml\",\"snapshot\":\"@/run/web.snap\",\"type\":\"auto\","
