@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/array.h"
 #include "base/hash.h"
 #include "config/state.h"
 #include "text/json_writer.h"
@@ -25,7 +26,7 @@ struct event {
 struct events {
 	uint64_t count;
 	size_t used;
-	struct event slots[EVENTS_MAX];
+	struct event *slots; /* room for more as they come */
 };
 
 struct events *events_new(void)
@@ -37,6 +38,8 @@ void events_free(struct events *e)
 {
 	for (size_t i = 0; e && i < e->used; i++)
 		free(e->slots[i].text);
+	if (e)
+		free(e->slots);
 	free(e);
 }
 
@@ -95,6 +98,18 @@ static struct found look_over(struct events *e, uint64_t config)
 	return f;
 }
 
+/* An empty one, or NULL. The others may move. */
+static struct event *add_slot(struct events *e)
+{
+	struct event *more = array_room(e->slots, e->used, sizeof(*more));
+
+	if (!more)
+		return NULL;
+	e->slots = more;
+	e->slots[e->used] = (struct event){.number = 0};
+	return &e->slots[e->used++];
+}
+
 /* Takes the text of the event. */
 static void add_event(struct events *e, const struct event *event)
 {
@@ -111,7 +126,11 @@ static void add_event(struct events *e, const struct event *event)
 	if (f.count >= EVENTS_A_CONFIG)
 		slot = f.oldest;
 	else if (e->used < EVENTS_MAX)
-		slot = &e->slots[e->used++];
+		slot = add_slot(e);
+	if (!slot) {
+		free(event->text);
+		return;
+	}
 	free(slot->text);
 	*slot = *event;
 }

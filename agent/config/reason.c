@@ -10,18 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void set_reason(struct reason *r, enum version_cause cause, const char *by)
+void config_note_order(struct config *c, enum version_cause cause, const char *by)
 {
 	char *copy = by ? strdup(by) : NULL; /* NULL without memory: nobody is named */
 
-	free(r->by);
-	r->cause = cause;
-	r->by = copy;
-}
-
-void config_note_order(struct config *c, enum version_cause cause, const char *by)
-{
-	set_reason(&c->run.asked, cause, by);
+	free(c->run.asked_by);
+	c->run.asked_by = copy;
+	c->run.asked = (unsigned char)cause;
 }
 
 /* Before read_hints(). */
@@ -37,16 +32,18 @@ static enum version_cause find_hint(const struct config *c)
 
 void reason_begin_run(struct config *c)
 {
-	free(c->run.reason.by);
-	c->run.reason = c->run.asked;
-	c->run.asked = (struct reason){CAUSE_UNKNOWN, NULL};
-	if (c->run.reason.cause == CAUSE_UNKNOWN)
-		c->run.reason.cause = find_hint(c);
+	enum version_cause hint = find_hint(c);
+
+	free(c->run.by);
+	c->run.by = c->run.asked_by;
+	c->run.began = c->run.asked != CAUSE_UNKNOWN ? c->run.asked : (unsigned char)hint;
+	c->run.asked_by = NULL;
+	c->run.asked = CAUSE_UNKNOWN;
 }
 
 void reason_of_pull(const struct config *c, struct version *v)
 {
-	version_set_cause(v, c->run.reason.cause, c->run.reason.by);
+	version_set_cause(v, (enum version_cause)c->run.began, c->run.by);
 }
 
 void reason_of_released(struct config *c, const char *by)
@@ -79,6 +76,6 @@ void reason_of_step(struct config *c)
 
 void reason_fini(struct config *c)
 {
-	free(c->run.asked.by);
-	free(c->run.reason.by);
+	free(c->run.asked_by);
+	free(c->run.by);
 }

@@ -39,12 +39,6 @@ struct run_result {
 	char *what, *why; /* a failure, and why; NULL = out of memory, or none */
 };
 
-/* Why a pull begins; owner: reason.c. */
-struct reason {
-	enum version_cause cause;
-	char *by; /* who asked for it; NULL = nobody */
-};
-
 /* Owner: run.c. Knows no version; a crash forgets it. */
 struct run {
 	enum run_state state;
@@ -82,9 +76,12 @@ struct run {
 	bool moved;  /* something new came since a promise was kept: it may be newer than it */
 	bool lags;   /* logged: the server does not show it */
 	bool is_new; /* this one brought a version that is not current */
-	struct reason asked, reason; /* orders since it began, and why it did */
-	bool force;                  /* asked for the next run, */
-	bool forced;                 /* and for this one */
+	/* who gave the last order since the run began, and the one that it is for; NULL: nobody.
+	 * Owner of these: reason.c */
+	char *asked_by, *by;
+	unsigned char asked, began; /* enum version_cause */
+	bool force;                 /* asked for the next run, */
+	bool forced;                /* and for this one */
 };
 
 enum latest_state {

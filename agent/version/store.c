@@ -371,7 +371,7 @@ int version_set_cause(struct version *v, enum version_cause cause, const char *b
 
 	free(v->by);
 	v->by = copy;
-	v->cause = cause;
+	v->cause = (unsigned char)cause;
 	return by && !copy ? -ENOMEM : 0;
 }
 

@@ -63,11 +63,11 @@ const char *version_cause_name(enum version_cause cause);
 
 struct version { /* the facts of one accepted version */
 	uint64_t generation;
-	int64_t pulled_ms;    /* wall clock */
-	int64_t published_ms; /* the same, of its state file; 0 = unknown, an older agent's */
-	enum version_cause cause;
+	int64_t pulled_ms;       /* wall clock */
+	int64_t published_ms;    /* the same, of its state file; 0 = unknown, an older agent's */
 	char *by;                /* the operator; NULL = none */
 	char sha256[DIGEST_HEX]; /* of the bytes of all parts */
+	unsigned char cause;     /* enum version_cause; here there is a byte to spare */
 	char *origin;            /* "pull", or the request and its user; never NULL */
 	size_t part_count;       /* 1 to STORE_MAX_PARTS */
 	struct part *parts;
