@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/events.h"
 #include "fleet/config_receipt.h"
 #include "files/file.h"
 #include "base/log.h"
@@ -512,6 +513,7 @@ static void set_environment(struct agent *a)
 		.dry_run = a->dry_run,
 		.once = a->once,
 		.goes_on = &a->goes_on,
+		.events = a->once ? NULL : events_new(), /* without memory nobody sees them */
 		.gone = &a->gone,
 		.budget = &a->budget,
 		.run_ended = config_run_ended,
@@ -629,6 +631,7 @@ void agent_stop(struct agent *a)
 	for (size_t i = 0; a->configs && i < a->settings->config_count; i++)
 		config_free(a->configs[i]);
 	free(a->configs);
+	events_free(a->env.events);
 	watch_free(a->watcher);
 	file_watch_free(a->drift);
 	for (size_t i = 0; a->servers && i < a->settings->server_count; i++)

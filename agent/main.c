@@ -241,8 +241,10 @@ static void on_usr1(void *arg, int signal)
 	log_info("pulling everything now", "configs",
 		LOG_U64(a->settings->config_count - suspended), "suspended",
 		suspended ? LOG_U64(suspended) : NULL);
-	for (size_t i = 0; i < a->settings->config_count; i++)
+	for (size_t i = 0; i < a->settings->config_count; i++) {
+		config_note_order(a->configs[i], CAUSE_OPERATOR, "SIGUSR1");
 		config_refresh(a->configs[i], false);
+	}
 }
 
 static int handle_signals(struct agent *a, struct reconfigure *reload)

@@ -100,6 +100,7 @@ void current_log_repair(struct config *c)
 	c->step.quiet = ours || !logs;
 	if (!ours) {
 		c->status.restored++;
+		events_note(c, EVENT_RESTORED, NULL, cause);
 		c->current.repaired_ms = now_ms;
 	}
 	if (logs)

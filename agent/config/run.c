@@ -54,6 +54,7 @@ static bool begin_pull(void *arg)
 	/* before the request: a message lost after this triggers another pull */
 	atomic_store_explicit(&c->run.topic.pulled, true, memory_order_release);
 	c->run.soon = false;
+	reason_begin_run(c);
 	read_hints(c);
 	c->run.forced = c->run.force;
 	c->run.force = false;
@@ -346,5 +347,6 @@ void run_fini(struct config *c)
 	watches_stop(c);
 	free(c->run.watched);
 	free(c->run.missed);
+	reason_fini(c);
 	run_drop_result(c);
 }

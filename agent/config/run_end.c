@@ -109,6 +109,9 @@ static void log_held_version(struct config *c, enum rejection_reason reason, con
 	if (c->latest.said == reason)
 		return;
 	c->latest.said = reason;
+	if (reason != REJECTED_BY_OPERATOR)
+		events_note(c, EVENT_HELD, rejection_name(reason),
+			reason == REJECTED_BY_ROLLOUT ? why : NULL);
 	if (reason == REJECTED_BY_PIN)
 		log_info("pinned: a new version is not published", "config", c->settings->name,
 			"version", VERSION_TEXT(latest_version(c)));

@@ -227,6 +227,7 @@ void config_start(struct config *c, bool now)
 	current_start(c);
 	if (!config_suspended(c))
 		watches_start(c);
+	config_note_order(c, CAUSE_START, NULL);
 	schedule_set_due(c, now ? 0 : splay_ms(c));
 }
 

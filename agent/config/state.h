@@ -76,8 +76,12 @@ struct run {
 	bool moved;  /* something new came since a promise was kept: it may be newer than it */
 	bool lags;   /* logged: the server does not show it */
 	bool is_new; /* this one brought a version that is not current */
-	bool force;  /* asked for the next run, */
-	bool forced; /* and for this one */
+	/* who gave the last order since the run began, and the one that it is for; NULL: nobody.
+	 * Owner of these: reason.c */
+	char *asked_by, *by;
+	unsigned char asked, began; /* enum version_cause */
+	bool force;                 /* asked for the next run, */
+	bool forced;                /* and for this one */
 };
 
 enum latest_state {
@@ -105,6 +109,7 @@ struct request {
 	char about[DIGEST_HEX];   /* the bytes that it replaces */
 	struct ledger *overrides; /* the whole new set; NULL: it is a rollback */
 	char *origin;             /* of the new version */
+	char *by;                 /* the operator; NULL = out of memory */
 	char *verdict;            /* about the replaced bytes; NULL = none */
 };
 

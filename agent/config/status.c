@@ -63,6 +63,28 @@ static const char *without_current(const char *what, char *ret_text, size_t size
 	return ret_text;
 }
 
+static enum kind_cause cause_of_error(const struct config *c)
+{
+	if (!c->status.error)
+		return KIND_CAUSE_NONE;
+	return c->run.cause == KIND_CAUSE_NONE && c->status.failed_here ? KIND_CAUSE_HOST
+									: c->run.cause;
+}
+
+static const char *null_if_empty(const char *s)
+{
+	return s[0] ? s : NULL;
+}
+
+/* It is the verdict about the servers' version, which is an event of its own. */
+static bool is_verdict(const struct config *c, const char *why)
+{
+	const struct version *latest = latest_version(c);
+	const struct ledger_verdict *v = latest ? decisions_find_verdict(c, latest->sha256) : NULL;
+
+	return v && strcmp(v->why, why) == 0;
+}
+
 void config_report_failure(struct config *c, const char *what, const char *why)
 {
 	unsigned suppressed;
@@ -75,6 +97,9 @@ void config_report_failure(struct config *c, const char *what, const char *why)
 	c->status.error_wall_ms = c->env->sys->wall_ms();
 	if (!c->status.failing_wall_ms)
 		c->status.failing_wall_ms = c->status.error_wall_ms;
+	if (!is_verdict(c, why))
+		events_note(c, EVENT_FAILED, null_if_empty(kind_cause_name(cause_of_error(c))),
+			why[0] ? why : what);
 	if (may_log_failure(c, what, why, &suppressed))
 		log_warn(what, "config", c->settings->name, "why", why, "next_in_ms",
 			LOG_U64(supervisor_delay(&c->run.supervisor)), "generation",
@@ -102,8 +127,10 @@ void status_confirm(struct config *c)
 	c->status.confirmed_wall_ms = c->env->sys->wall_ms();
 	if (c->current.image)
 		image_confirm(c->current.image, c->status.confirmed_ms, status_readers_stale_ms(c));
-	if (c->status.error)
+	if (c->status.error) {
 		log_info("recovered", "config", c->settings->name);
+		events_note(c, EVENT_RECOVERED, NULL, NULL);
+	}
 	free(c->status.log_limit);
 	c->status.log_limit = NULL;
 	free(c->status.error);
@@ -194,6 +221,8 @@ static void fill_decisions(const struct config *c, struct config_status *s)
 	s->suspension = config_suspended(c) ? &c->decisions.ledger->suspension : NULL;
 	s->overrides = c->decisions.ledger->overrides;
 	s->override_count = c->decisions.ledger->override_count;
+	s->verdicts = c->decisions.ledger->verdicts;
+	s->verdict_count = c->decisions.ledger->verdict_count;
 }
 
 static void fill_next_pull(const struct config *c, struct config_status *s)
@@ -206,14 +235,6 @@ static void fill_next_pull(const struct config *c, struct config_status *s)
 	s->next_pull_in_ms = -1;
 	if (schedule_find_due(c, &due_ms))
 		s->next_pull_in_ms = due_ms > now_ms ? (int64_t)(due_ms - now_ms) : 0;
-}
-
-static enum kind_cause cause_of_error(const struct config *c)
-{
-	if (!c->status.error)
-		return KIND_CAUSE_NONE;
-	return c->run.cause == KIND_CAUSE_NONE && c->status.failed_here ? KIND_CAUSE_HOST
-									: c->run.cause;
 }
 
 void config_status(struct config *c, struct config_status *ret_status)
@@ -230,7 +251,7 @@ void config_status(struct config *c, struct config_status *ret_status)
 		.last_error_ms = c->status.error_wall_ms,
 		.failing_since_ms = c->status.failing_wall_ms,
 		.published_ms = shown == &c->current.version ? c->status.published_wall_ms
-							     : shown->pulled_ms,
+							     : version_shown_ms(shown),
 		.confirmed_ms = c->status.confirmed_wall_ms,
 		.age_ms = age_ms(c),
 		.outcome = c->status.outcome,

@@ -219,6 +219,21 @@ int candidate_load(struct candidate *c, struct store *store, uint64_t generation
 	return r;
 }
 
+struct candidate *candidate_copy(const struct candidate *from)
+{
+	struct candidate *c = candidate_new();
+	int r = c ? version_copy(&from->version, &c->version) : -ENOMEM;
+
+	if (r == 0 && from->body.len)
+		r = buffer_append(&c->body, from->body.data, from->body.len);
+	if (r == 0) {
+		find_pieces(c);
+		return c;
+	}
+	candidate_free(c);
+	return NULL;
+}
+
 int candidate_append_product(struct candidate *c)
 {
 	int r;
