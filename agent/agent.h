@@ -16,7 +16,8 @@
 
 struct agent {
 	/* set by main.c */
-	const char *path; /* of the configuration */
+	const char *path;     /* of the configuration */
+	uint64_t fingerprint; /* the fingerprint of its files, from just before it was read last */
 	bool once, dry_run;
 	bool level_given; /* on the command line: wins over the configuration */
 	enum log_level level;
