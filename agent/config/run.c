@@ -117,6 +117,8 @@ static void pull_failed(
 			c->run.missed ? c->run.missed : "", why);
 		outcome = c->run.missed_as;
 		why = both;
+	} else {
+		c->run.outage = pull_outage(c->run.pull);
 	}
 	run_fail(c, outcome, what, why);
 }
