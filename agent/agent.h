@@ -33,6 +33,7 @@ struct agent {
 	struct watch *watcher;
 	struct config_env env;
 	struct log_limit goes_on;
+	struct config_latency latency;
 	struct push_budget budget;
 	struct kept_shelf shelf;
 	char host[HOST_NAME_MAX + 1];

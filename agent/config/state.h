@@ -62,6 +62,7 @@ struct run {
 	char *missed;                /* why the run needed the bootstrap */
 	enum supervisor_outcome missed_as;
 	enum kind_cause cause; /* of the last run's failure */
+	uint64_t heard_us;     /* when the push came that this run follows; 0 = it follows none */
 	struct outage *outage; /* of the failure that is reported next; NULL = none */
 	bool soon;             /* the run ended at its limit, but another address is ready */
 	struct config_waiter *waiters;
