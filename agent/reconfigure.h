@@ -1,6 +1,6 @@
 /*
- * SIGHUP, or a change of the files where they are watched: reads the new configuration, compares it with the current one, and applies what changed;
- * or rejects it whole, with all its errors.
+ * SIGHUP, or a change of the files where they are watched: reads the new configuration, compares it
+ * with the current one, and applies what changed; or rejects it whole, with all its errors.
  *
  * First tries everything that could fail: files, keys, the address to listen at, the push channel.
  * Then ends the configs that were removed or changed, first those whose version is being written to

@@ -208,7 +208,6 @@ int config_suspend(
 	if (ledger_suspend(c->decisions.ledger, deadline_ms(c, for_ms), by, reason))
 		return say_no_memory(why);
 	r = decisions_save_asked(c, why);
-	status_forget_outage(c);
 	log_info("suspended: no pulls until it resumes", "config", c->settings->name, "by", by,
 		"reason", text_or_null(reason), "for",
 		for_ms ? settings_duration_text(for_ms, text) : NULL);

@@ -259,6 +259,7 @@ void config_refresh(struct config *c, bool forced)
 
 void run_suspension_began(struct config *c)
 {
+	status_forget_outage(c);
 	watches_stop(c);
 	trigger_suspend(&c->run.trigger);
 	schedule_arm_timer(c);
