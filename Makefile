@@ -492,7 +492,7 @@ install: all ## install under DESTDIR/PREFIX
 	$(call put,$(MANDIR)/man8,644,$(filter %.8,$(MAN)))
 	$(Q)for f in open refresh get wait fd each close; do ln -sf libpullet.3 $(DESTDIR)$(MANDIR)/man3/pullet_$$f.3; done
 	$(call put,$(DOCDIR),644,README.md ARCHITECTURE.md NEWS.md SECURITY.md LICENSE packaging/openapi.yaml)
-	$(call put,$(DOCDIR)/examples,644,$(wildcard etc/*.yaml etc/*.rollout) packaging/prometheus/pullet.rules.yml)
+	$(call put,$(DOCDIR)/examples,644,$(wildcard etc/*.yaml etc/*.rollout) packaging/prometheus/pullet.rules.yml packaging/prometheus/pullet.dashboard.json)
 	$(call put,$(DOCDIR)/examples/templates,644,$(wildcard etc/templates/*))
 	$(call put,$(DEVDOCDIR),644,lib/GUIDE.md lib/FORMAT.md)
 	$(call put,$(BASHDIR),644,packaging/completions/pullet.bash,pullet)

@@ -514,6 +514,7 @@ static void set_environment(struct agent *a)
 		.once = a->once,
 		.goes_on = &a->goes_on,
 		.events = a->once ? NULL : events_new(), /* without memory nobody sees them */
+		.latency = &a->latency,
 		.gone = &a->gone,
 		.budget = &a->budget,
 		.run_ended = config_run_ended,
@@ -526,6 +527,7 @@ static void set_environment(struct agent *a)
 		.push = &a->push,
 		.report = &a->report,
 		.configuration = &a->configuration,
+		.latency = &a->latency,
 		.gone = &a->gone,
 		.counts = &a->counts,
 		.host = a->host,

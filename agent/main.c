@@ -17,6 +17,7 @@
 #include "reconfigure.h"
 #include "descriptor_budget.h"
 #include "http/client.h"
+#include "watch_config.h"
 #include "files/trusted.h"
 #include "settings/places.h"
 
@@ -283,6 +284,7 @@ int main(int argc, char **argv)
 	r = init_run();
 	if (r >= 0)
 		return r;
+	a.fingerprint = watch_config_fingerprint(a.path);
 	if (!has_descriptors(NULL, a.once) || settings_load(a.path, report_plain, NULL, &settings))
 		return EXIT_BAD_CONFIG;
 	agent_set_log(&a, settings);
@@ -300,6 +302,7 @@ int main(int argc, char **argv)
 	else
 		settings_free(settings);
 	if (r == 0) {
+		reconfigure_started(reload);
 		log_info("started", "version", PULLET_VERSION, "configs",
 			LOG_U64(a.settings->config_count));
 		r = loop_run(a.loop);

@@ -43,6 +43,17 @@ struct config_totals {
 	uint64_t pushes, watch_changes, reload_runs, reload_failures, probe_failures;
 };
 
+/* From a push message's arrival at this host to the publication of what its pull brought; the
+ * spread that it asked for is a part of that. Bucket i counts what took less than CONFIG_LATENCY_US
+ * << i, the last one all that is longer. */
+#define CONFIG_LATENCY_US 250u
+#define CONFIG_LATENCY_BUCKETS 22
+
+struct config_latency {
+	uint64_t counts[CONFIG_LATENCY_BUCKETS];
+	uint64_t sum_us;
+};
+
 /* What all configs of an agent share. Borrowed for their whole life; a new configuration changes it
  * in place, between two calls. */
 struct config_env {
@@ -67,7 +78,8 @@ struct config_env {
 	struct log_limit
 		*goes_on;      /* of repeated messages, for all configs; NULL = each for itself */
 	struct events *events; /* the last of all configs; NULL = not kept */
-	struct config_totals *gone; /* what freed configs had counted; NULL = not kept */
+	struct config_latency *latency; /* of pushes; NULL = not counted */
+	struct config_totals *gone;     /* what freed configs had counted; NULL = not kept */
 	/* Called after each run. */
 	void (*run_ended)(void *arg, struct config *c);
 	void *arg;

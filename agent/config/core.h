@@ -298,6 +298,8 @@ void current_start_notify(struct config *c);
 void config_report_failure(struct config *c, const char *what, const char *why);
 /* The servers have confirmed the current version, or a decision holds theirs. */
 void status_confirm(struct config *c);
+/* The config does not count any more among those that fail for their server's sake. */
+void status_forget_outage(struct config *c);
 /* How long after the last confirmation the current version is stale; CONFIG_NEVER = never. */
 #define CONFIG_NEVER UINT64_MAX
 uint64_t config_stale_ms(const struct config *c);

@@ -62,6 +62,8 @@ struct run {
 	char *missed;                /* why the run needed the bootstrap */
 	enum supervisor_outcome missed_as;
 	enum kind_cause cause; /* of the last run's failure */
+	uint64_t heard_us;     /* when the push came that this run follows; 0 = it follows none */
+	struct outage *outage; /* of the failure that is reported next; NULL = none */
 	bool soon;             /* the run ended at its limit, but another address is ready */
 	struct config_waiter *waiters;
 	struct watched_layer *watched; /* one for each layer; NULL = none is */
@@ -194,6 +196,7 @@ struct status {
 	enum config_outcome outcome; /* of the last run */
 	char *error;                 /* NULL = the last run was good */
 	struct log_limit *log_limit; /* NULL = no failure since the last good run */
+	struct outage *outage;       /* that the last failure is a part of; NULL = of none */
 	int64_t error_wall_ms, published_wall_ms, confirmed_wall_ms;
 	int64_t failing_wall_ms; /* since when; 0 = the last run was good */
 	uint64_t confirmed_ms;   /* 0 = not known, */

@@ -263,6 +263,7 @@ struct settings {
 	char **listen_names; /* names that clients may call this host by; ends with NULL; or NULL */
 	gid_t operators;     /* who may change and see values; (gid_t)-1 = nobody but root and the
 				agent's user */
+	bool watch_config;   /* a changed file of this configuration is as a SIGHUP */
 	enum log_level log_level;
 	enum log_format log_format;
 	struct settings_label *labels;

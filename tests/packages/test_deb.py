@@ -17,6 +17,7 @@ CONTENTS = {
         -rw-r--r-- etc/pullet/pullet.yaml
         -rw-r--r-- lib/systemd/system/pullet-changed@.path
         -rw-r--r-- lib/systemd/system/pullet-changed@.service
+        -rw-r--r-- lib/systemd/system/pullet-ready.service
         -rw-r--r-- lib/systemd/system/pullet.service
         -rwxr-xr-x usr/bin/pullet
         -rw-r--r-- usr/lib/sysusers.d/pullet.conf

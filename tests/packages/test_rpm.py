@@ -20,6 +20,7 @@ CONTENTS = {
         - 100755 root:root /usr/bin/pullet
         - 100644 root:root /usr/lib/systemd/system/pullet-changed@.path
         - 100644 root:root /usr/lib/systemd/system/pullet-changed@.service
+        - 100644 root:root /usr/lib/systemd/system/pullet-ready.service
         - 100644 root:root /usr/lib/systemd/system/pullet.service
         - 100644 root:root /usr/lib/sysusers.d/pullet.conf
         - 100644 root:root /usr/lib/tmpfiles.d/pullet.conf

@@ -106,6 +106,7 @@ static const struct key agent_keys[] = {
 		.check = settings_check_name},
 	{"operators", .set = set_operators},
 	{"labels", set_labels, .merges = true},
+	{"watch_config", walk_set_bool, MEMBER(settings, watch_config)},
 };
 
 static void set_agent(struct loader *l, const struct node *n, const struct key *k, void *object)

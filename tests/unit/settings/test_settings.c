@@ -173,6 +173,7 @@ static void parse__every_key__is_taken_over(void **state)
 				  "  listen_names: [web-1.example, web-1]\n"
 				  "  operators: 4711\n"
 				  "  labels: {zone: eu-1, rack: '12'}\n"
+				  "  watch_config: true\n"
 				  "push:\n"
 				  "  - endpoint: tcp://h:7377\n"
 				  "    insecure: true\n"
@@ -203,6 +204,7 @@ static void parse__every_key__is_taken_over(void **state)
 	assert_int_equal(s->log_level, LOG_LEVEL_DEBUG);
 	assert_int_equal(s->log_format, LOG_FORMAT_JSON);
 	assert_int_equal(s->operators, 4711);
+	assert_true(s->watch_config);
 	assert_int_equal(s->label_count, 2);
 	assert_string_equal(s->listen_names[0], "web-1.example");
 	assert_string_equal(s->listen_names[1], "web-1");
