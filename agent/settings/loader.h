@@ -36,6 +36,13 @@ struct marks {
 	size_t count;
 };
 
+/* A mapping of the file, for who looks for a key in the wrong one. */
+struct mapping;
+struct section {
+	const char *name, *below; /* "tls", "servers: NAME: tls:" */
+	const struct mapping *keys;
+};
+
 /* What env_file says (environment.c). */
 struct environment {
 	struct variable {
@@ -52,6 +59,9 @@ struct loader {
 	char **files; /* their names; places point at them */
 	size_t file_count;
 	const char *file; /* being read */
+	const char *text; /* of it, without a byte order mark; NULL = unknown */
+	size_t text_len;
+	const struct section *sections; /* ends without a name */
 	size_t errors;
 	bool config_missed; /* a file or config was invalid: "no config is set" would mislead */
 	bool no_memory;

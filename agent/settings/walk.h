@@ -85,6 +85,8 @@ void walk_free_texts(char **texts);
 /* The row's mapping, into the same object. */
 void walk_set_mapping(struct loader *l, const struct node *n, const struct key *k, void *object);
 
+/* The row of a key, or NULL. */
+const struct key *walk_find_key(const struct mapping *m, const char *name);
 /* Each child by its row. seen has a place per row where several files may set the keys of one
  * object, else it is NULL. */
 void walk_mapping(struct loader *l, const struct node *map, const struct mapping *m,

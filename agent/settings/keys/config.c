@@ -88,6 +88,8 @@ static const struct key config_keys[] = {
 	{"drift", walk_set_choice, CONFIG(drift), .choices = drifts},
 };
 
+const struct mapping settings_config_keys = {config_keys, COUNT(config_keys)};
+
 static const struct settings_config config_defaults = {
 	.type = SETTINGS_TYPE_AUTO,
 	.interval_ms = 30 * SECOND,
@@ -250,6 +252,13 @@ static void set_config(struct loader *l, const struct node *n)
 	snprintf(where, sizeof(where), "config %s", shown);
 	if (why)
 		loader_complain(l, walk_key_place(l, n), "%s %s", where, why);
+	if (n->type != NODE_MAP && n->type != NODE_NULL &&
+		walk_find_key(&settings_config_keys, n->key)) {
+		loader_complain(l, walk_key_place(l, n),
+			"%s is a key of a config, not its name: put it below configs: NAME:",
+			n->key);
+		return;
+	}
 	if (!walk_expect(l, n, where, 1u << NODE_MAP, "a mapping with at least url (or from)"))
 		return;
 	c = append_config(l);

@@ -17,6 +17,7 @@
 
 #include "lib/buffer.h"
 #include "document/document.h"
+#include "document/slip.h"
 #include "files/file.h"
 #include "base/log.h"
 #include "text/sentence.h"
@@ -169,6 +170,30 @@ static void read_document(struct loader *l, const struct document *d)
 	document_free(filled);
 }
 
+/* For guesses at what was meant. */
+static void remember_text(struct loader *l, const char *file, const char *data, size_t len)
+{
+	size_t mark = len >= 3 && !memcmp(data, "\xef\xbb\xbf", 3) ? 3 : 0;
+
+	l->file = file;
+	l->text = data + mark;
+	l->text_len = len - mark;
+}
+
+/* YAML takes what only looks like a blank for the beginning of a key. */
+static bool complain_odd_blank(struct loader *l)
+{
+	struct document_error error;
+	const char *message;
+	size_t at;
+
+	if (!slip_find_odd_blank(l->text, l->text_len, &at, &message))
+		return false;
+	document_place(l->text, l->text_len, at, &error);
+	loader_complain(l, (struct place){l->file, error.line, error.column}, "%s", message);
+	return true;
+}
+
 static void parse_config_file(struct loader *l, const char *file, const char *data, size_t len)
 {
 	char shown[sizeof(((struct document_error *)NULL)->message)];
@@ -177,8 +202,10 @@ static void parse_config_file(struct loader *l, const char *file, const char *da
 	int r = document_parse(DOCUMENT_YAML, data, len,
 		DOCUMENT_KEEP_DUPLICATES | DOCUMENT_ALLOW_EMPTY, &d, &error);
 
-	l->file = file;
-	if (r == 0) {
+	remember_text(l, file, data, len);
+	if (r == 0 && complain_odd_blank(l)) {
+		l->config_missed = true;
+	} else if (r == 0) {
 		read_document(l, d);
 	} else if (r == -ENOMEM) {
 		l->no_memory = true;
@@ -188,6 +215,7 @@ static void parse_config_file(struct loader *l, const char *file, const char *da
 			sentence_show(shown, sizeof(shown), error.message, AUDIENCE_READER));
 	}
 	document_free(d);
+	l->text = NULL;
 }
 
 static void use_configuration(struct loader *l, const char *file, const struct buffer *text)

@@ -241,6 +241,11 @@ static const struct key server_keys[] = {
 		.max = SETTINGS_MAX_IN_FLIGHT},
 	{"max_size", walk_set_size, SERVER(max_bytes), .min = 1, .max = UINT64_C(256) << 20},
 };
+const struct mapping settings_server_keys = {server_keys, COUNT(server_keys)},
+		     settings_tls_keys = {tls_keys, COUNT(tls_keys)},
+		     settings_auth_keys = {auth_keys, COUNT(auth_keys)},
+		     settings_access_keys = {access_keys, COUNT(access_keys)},
+		     settings_basic_keys = {basic_keys, COUNT(basic_keys)};
 
 /* Keys for some kinds only; below auth, too. */
 static const struct {
