@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "push/subscriber.h"
 #include "settings/settings.h"
 #include "http/client.h"
@@ -115,6 +116,7 @@ int main(int argc, char **argv)
 	const struct command *c = find_command(name);
 	char help[] = "--help";
 
+	log_find_reader();
 	setlocale(LC_CTYPE, "C.UTF-8"); /* for the width of characters: all texts are UTF-8 */
 	if (c)
 		return run_command_named(c, argc - 1, argv + 1);

@@ -55,6 +55,8 @@ struct environment {
 struct loader {
 	struct settings *s;
 	settings_report report;
+	settings_report look; /* of what is not there on this host; NULL = nobody looks */
+	bool look_all;        /* mounts that may hang, and what is in schemas, too */
 	void *arg;
 	char **files; /* their names; places point at them */
 	size_t file_count;

@@ -99,8 +99,8 @@ void walk_set_text(struct loader *l, const struct node *n, const struct key *k, 
 	why = k->check(n->text);
 	if (why)
 		walk_complain(l, n, k, why);
-	else
-		*member = loader_copy(l, n->text);
+	else if ((*member = loader_copy(l, n->text)))
+		look_at(l, n, k->name, k->look, k->hidden, n->text);
 }
 
 void walk_set_duration(struct loader *l, const struct node *n, const struct key *k, void *object)
@@ -282,6 +282,8 @@ void walk_set_argv(struct loader *l, const struct node *n, const struct key *k, 
 	why = settings_check_path(program->text);
 	if (why)
 		walk_complain(l, program, k, why);
+	else
+		look_at_program(l, program, k->name, program->text);
 }
 
 /* ---- mappings ---- */

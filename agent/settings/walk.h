@@ -12,6 +12,7 @@
 
 #include "document/document.h"
 #include "settings/loader.h"
+#include "settings/look.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define MEMBER(type, member)                                                                       \
@@ -41,8 +42,9 @@ struct key {
 	const struct mapping *mapping; /* the keys below this one; of the same object */
 	const char *wanted; /* what they are: "a mapping with ..."; NULL = it may be empty */
 	bool required;
-	bool merges; /* may stand in several files: they add to each other */
-	bool hidden; /* the value is never shown: it is a secret, or may be one by mistake */
+	bool merges;    /* may stand in several files: they add to each other */
+	enum look look; /* of a path */
+	bool hidden;    /* the value is never shown: it is a secret, or may be one by mistake */
 };
 
 struct mapping {

@@ -14,6 +14,7 @@
 #include "settings/keys/safety.h"
 #include "settings/keys/layers.h"
 #include "settings/fingerprint.h"
+#include "settings/look.h"
 #include "settings/value.h"
 #include "settings/keys/verify.h"
 
@@ -70,10 +71,11 @@ static const struct key config_keys[] = {
 	{"verify", settings_set_verify, .mapping = &settings_verify_keys,
 		.wanted = "a mapping with public_key or public_keys"},
 	{"guard", walk_set_mapping, .mapping = &settings_guard_keys},
-	{"schema", walk_set_text, CONFIG(schema), .check = settings_check_path},
-	{"schema_dir", walk_set_text, CONFIG(schema_dir), .check = settings_check_path},
-	{"file", walk_set_text, CONFIG(file), .check = settings_check_path},
-	{"dir", walk_set_text, CONFIG(dir), .check = settings_check_path},
+	{"schema", walk_set_text, CONFIG(schema), .check = settings_check_path, .look = LOOK_FILE},
+	{"schema_dir", walk_set_text, CONFIG(schema_dir), .check = settings_check_path,
+		.look = LOOK_FOLDER},
+	{"file", walk_set_text, CONFIG(file), .check = settings_check_path, .look = LOOK_OUTPUT},
+	{"dir", walk_set_text, CONFIG(dir), .check = settings_check_path, .look = LOOK_OUTPUT},
 	{"snapshot", walk_set_bool, CONFIG(snapshot)},
 	{"format", settings_set_format, CONFIG(format), .choices = formats},
 	{"mode", walk_set_mode, CONFIG(mode)},
@@ -214,6 +216,8 @@ static void check_whole_config(struct loader *l, const struct node *n, struct se
 		loader_complain(l, walk_key_place(l, schema_dir),
 			"schema_dir has the schemas that another one refers to: name that one by "
 			"schema, or remove it");
+	if (c->schema)
+		look_at_schema(l, node_find(n, "schema"), c->schema, c->schema_dir);
 	if (c->type == SETTINGS_TYPE_BYTES || kind == SET)
 		c->snapshot = false;
 	if (kind == MERGED && c->format == SETTINGS_VERBATIM)

@@ -120,7 +120,7 @@ static const struct key curve_keys[] = {
 	{"server_key", walk_set_text, MEMBER(settings_push, server_key), .check = curve_check_key,
 		.required = true, .hidden = true}, /* it may be a secret one by mistake */
 	{"secret_key_file", walk_set_text, MEMBER(settings_push, secret_key_file),
-		.check = settings_check_path, .hidden = true},
+		.check = settings_check_path, .look = LOOK_FILE, .hidden = true},
 };
 
 static const struct key push_keys[] = {
