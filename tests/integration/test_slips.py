@@ -165,5 +165,14 @@ class Nothing(harness.Case):
         self.assertIn(f'nothing is configured in {folder}: add a config to {path}, and start it', done.stderr)
 
 
+class Unpublished(harness.Case):
+    def test_a_config_without_a_version_is_told_from_one_that_is_none(self):
+        agent = Agent(self, self.config('http://127.0.0.1:1/web.yaml'))
+        agent.log.wait('started')
+        for command in (['get', 'web', 'a'], ['list', 'web']):
+            self.assertIn("config web is configured, but nothing of it is published yet: 'pullet status web' says why", agent.cli(*command, check=2).stderr)
+        self.assertIn("there is no snapshot of 'wbe'", agent.cli('get', 'wbe', 'a', check=2).stderr)
+
+
 if __name__ == '__main__':
     harness.main()
