@@ -169,9 +169,13 @@ class Unpublished(harness.Case):
     def test_a_config_without_a_version_is_told_from_one_that_is_none(self):
         agent = Agent(self, self.config('http://127.0.0.1:1/web.yaml'))
         agent.log.wait('started')
-        for command in (['get', 'web', 'a'], ['list', 'web']):
-            self.assertIn("config web is configured, but nothing of it is published yet: 'pullet status web' says why", agent.cli(*command, check=2).stderr)
-        self.assertIn("there is no snapshot of 'wbe'", agent.cli('get', 'wbe', 'a', check=2).stderr)
+        env = {**os.environ, 'PULLET_RUNTIME_DIR': os.path.dirname(agent.socket)}
+        for args, words in ((['get', 'web', 'a'], "config web is configured, but nothing of it is published yet: 'pullet status web' says why"),
+                            (['list', 'web'], 'config web is configured, but nothing of it is published yet'),
+                            (['get', 'wbe', 'a'], "there is no snapshot of 'wbe'")):
+            done = subprocess.run([harness.PULLET, *args], capture_output=True, text=True, timeout=20, check=False, env=env)
+            self.assertEqual(done.returncode, 2)
+            self.assertIn(words, done.stderr)
 
 
 if __name__ == '__main__':
