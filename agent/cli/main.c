@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "push/subscriber.h"
 #include "settings/settings.h"
 #include "http/client.h"
@@ -121,6 +122,7 @@ int main(int argc, char **argv)
 	const struct command *c = find_command(name);
 	char help[] = "--help";
 
+	log_find_reader();
 	setlocale(LC_CTYPE, "C.UTF-8"); /* for the width of characters: all texts are UTF-8 */
 	client_choose_runtime_dir();
 	if (c)

@@ -289,7 +289,14 @@ typedef void (*settings_report)(void *arg, const char *message);
  * *ret_settings, or the number of errors (> 0), all reported. */
 int settings_load(
 	const char *path, settings_report report, void *arg, struct settings **ret_settings);
-/* The same, but no config is needed: for commands that use only the servers. */
+/* The same, and looks whether the local files, directories and programs that are named can be used
+ * by this user: each that cannot is said to look, also when there are errors. all: also what a
+ * mount that hangs could hold up, and what is in schemas. */
+int settings_load_looking(const char *path, settings_report report, settings_report look, bool all,
+	void *arg, struct settings **ret_settings);
+/* True when the file can be read, and neither it nor conf.d say anything but comments. */
+bool settings_is_untouched(const char *path);
+/* The same as settings_load(), but no config is needed: for commands that use only the servers. */
 int settings_load_servers(
 	const char *path, settings_report report, void *arg, struct settings **ret_settings);
 /* The same from memory, one file, for tests and the fuzzer. */

@@ -201,7 +201,7 @@ class Life(unittest.TestCase):
             self.assertEqual(self.root.run('id', '-nG', 'pullet').split(), ['pullet', 'pullet-config'])
             self.assertEqual(self.rpm('--verify', '--nodeps', *CONTENTS), '')
             self.assertIn(packages.version(), self.root.run('pulletd', '--version'))
-            self.assertIn('no config is set', self.root.run('pulletd', '--test', status=78))
+            self.assertIn('nothing is configured in /etc/pullet', self.root.run('pulletd', '--test', status=78))
 
             edited = '# mine\n' + self.root.read('/etc/pullet/pullet.yaml')
             self.root.write('/etc/pullet/pullet.yaml', edited)

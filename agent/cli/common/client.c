@@ -19,6 +19,7 @@
 #include "cli/common/shape.h"
 #include "cli/text/words.h"
 #include "settings/places.h"
+#include "settings/settings.h"
 
 #define TURN_MS 5000u  /* for a connection, while too many others want one */
 #define MAX_PATH 8000u /* what the agent takes in one line, without "POST " and " HTTP/1.1" */
@@ -110,14 +111,24 @@ static const char *describe_allowed(const char *socket, char text[64])
 const char *client_unreachable(const char *socket, char why[CLIENT_WHY])
 {
 	int error = access(socket, R_OK | W_OK) ? errno : 0;
+	const char *configuration = getenv("PULLET_CONFIG");
 	char who[64];
 
+	if (!configuration || !strchr(configuration, '/'))
+		configuration = SETTINGS_DEFAULT_PATH;
 	if (error == EACCES)
 		snprintf(why, CLIENT_WHY,
 			"the control socket %s may not be used by this user: be %s", socket,
 			describe_allowed(socket, who));
 	else if (error && error != ENOENT)
 		snprintf(why, CLIENT_WHY, "no agent answers at %s: %s", socket, strerror(error));
+	else if (error && !strcmp(socket, client_default_socket()) &&
+		 settings_is_untouched(configuration))
+		snprintf(why, CLIENT_WHY,
+			"no agent answers at %s: nothing is configured in %.*s: add a config to "
+			"%s, and start it (systemctl start pullet)",
+			socket, (int)(strrchr(configuration, '/') - configuration), configuration,
+			configuration);
 	else
 		snprintf(why, CLIENT_WHY,
 			"no agent answers at %s: start it (systemctl start pullet)%s", socket,

@@ -197,6 +197,8 @@ static const struct key reload_keys[] = {
 	{"timeout", walk_set_duration, RELOAD(reload.timeout_ms), .min = 100, .max = HOUR},
 };
 
+const struct mapping settings_reload_keys = {reload_keys, COUNT(reload_keys)};
+
 void settings_set_reload(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
 	struct settings_config *c = object;
