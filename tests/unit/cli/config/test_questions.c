@@ -256,7 +256,7 @@ static void wait__for_nothing_or_two_things__is_misused(void **state)
 {
 	(void)state;
 	RUN(cli_wait, "pullet wait", "web");
-	assert_shows(command.err, "say --generation N or --version V, one of them");
+	assert_shows(command.err, "say --generation N, --version V or --ready, one of them");
 	RUN(cli_wait, "pullet wait", "web", "--generation", "1", "--version", "x");
 	assert_int_equal(command.code, CLI_USAGE);
 	RUN(cli_wait, "pullet wait", "web", "--generation", "0");
