@@ -73,11 +73,11 @@ obj = $(patsubst %.c,$(BUILD)/%.o,$(1))
 PROGRAMS := $(BUILD)/pulletd $(BUILD)/pullet
 # the library for applications: what of lib/ they need, and nothing else of it visible
 SONAME   := libpullet.so.0
-LIBRARY  := $(BUILD)/$(SONAME) $(BUILD)/libpullet.a $(BUILD)/libpullet.pc
-LIB_PIC  := $(BUILD)/pic/reader.o $(BUILD)/pic/snapshot.o
+LIBRARY  := $(BUILD)/$(SONAME) $(BUILD)/libpullet.a $(BUILD)/libpullet.pc $(BUILD)/cmake/pulletConfig.cmake $(BUILD)/cmake/pulletConfigVersion.cmake
+LIB_PIC  := $(BUILD)/pic/decode.o $(BUILD)/pic/reader.o $(BUILD)/pic/path_watch.o $(BUILD)/pic/snapshot.o $(BUILD)/pic/writer.o
 # the Python module, and its fast half where Python's headers are: one file for 3.10 and all later ones. A sanitized one cannot be loaded
 PYTHON_CFLAGS := $(if $(SAN),,$(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --silence-errors --atleast-version=3.10 python3 && $(PKG_CONFIG) --cflags python3)))
-PYTHON_MODULE := $(patsubst lib/%,$(BUILD)/%,$(sort $(wildcard lib/python/pullet/*.py))) $(if $(PYTHON_CFLAGS),$(BUILD)/python/pullet/_native.abi3.so)
+PYTHON_MODULE := $(patsubst lib/%,$(BUILD)/%,$(sort $(wildcard lib/python/pullet/*.py) lib/python/pullet/py.typed)) $(if $(PYTHON_CFLAGS),$(BUILD)/python/pullet/_native.abi3.so)
 UNIT     := $(patsubst tests/unit/%.c,$(BUILD)/unit/%,$(UNIT_SRC))
 STRESS   := $(patsubst tests/stress/%.c,$(BUILD)/stress/%,$(STRESS_SRC))
 # the harness with seeded bugs; the third is an allocation, which sanitizers hide
@@ -89,8 +89,8 @@ BENCH_LIBS := -lev -luv -llmdb -lcdb
 BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/stdatomic.h 2>/dev/null | sort)
 
-.PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values \
-        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd bench-many check-fleet sim sim-bugs sim-fleet check-sim-fleet check-bindings languages check-packages deb rpm sbom lint format layers bench bench-compare bench-languages torture soak soak-seeded fuzz install uninstall dist clean
+.PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values golden-cases \
+        coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd bench-many check-fleet sim sim-bugs sim-fleet check-sim-fleet check-bindings languages check-servers check-packages packages-languages deb rpm sbom lint format layers bench bench-compare bench-languages torture soak soak-seeded fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
 .DELETE_ON_ERROR:
@@ -126,8 +126,11 @@ $(BUILD)/libpullet.a: $(LIB_PIC)
 # each time: the directories may be others than last time
 $(BUILD)/libpullet.pc: lib/libpullet.pc.in FORCE
 	$(Q)sed 's|@LIBDIR@|$(LIBDIR)|; s|@INCLUDEDIR@|$(INCLUDEDIR)|; s|@VERSION@|$(VERSION)|' $< > $@.$$$$ && mv $@.$$$$ $@
+$(BUILD)/cmake/%.cmake: lib/cmake/%.cmake.in FORCE
+	@mkdir -p $(@D)
+	$(Q)sed 's|@INCLUDEDIR@|$(shell realpath -m --relative-to='$(LIBDIR)/cmake/pullet' '$(INCLUDEDIR)')|; s|@VERSION@|$(VERSION)|' $< > $@.$$$$ && mv $@.$$$$ $@
 
-$(BUILD)/python/%.py: lib/python/%.py
+$(BUILD)/python/%: lib/python/%
 	@mkdir -p $(@D) && cp $< $@
 $(BUILD)/python/%.abi3.so: lib/python/%.c $(BUILD)/$(SONAME)
 	@mkdir -p $(@D)
@@ -165,6 +168,7 @@ $(BUILD)/sim/bugs/%/sim: $(call obj,$(SIM_SRC)) $(BUILD)/sim/bugs/%/bug.o $(BUIL
 	$(link) $(SIM_WRAP) $(PKG_LIBS)
 $(BUILD)/sim/bugs/%/bug.o: $(BUILD)/sim/bugs/%/bug.c
 	$(call say,CC)$(CC) $(ALL_CFLAGS) $(PKG_CFLAGS) -iquote lib -w -c -o $@ $<
+$(BUILD)/replay/fuzz_plan: $(call obj,agent/cli/rollout/plan.c)
 $(BUILD)/replay/%: $(BUILD)/tests/fuzz/%.o $(BUILD)/tests/fuzz/replay.o $(BUILD)/agent.a $(BUILD)/lib.a
 	$(link) $(PKG_LIBS)
 $(BUILD)/bench/%.so: tests/bench/%.c
@@ -235,7 +239,7 @@ soak-seeded: all ## the bugs that the soak must find, a minute each
 	@PULLET_BUILD=$(BUILD) $(PYTHON) tests/soak/soak.py Seeded
 
 # what sanitizers cannot see: what tests the tests, or preloads what they do; and what also measures, which they change
-UNSEEN      := allocations calls completions conformance damage outage readme scalars steady suite
+UNSEEN      := allocations blocks calls completions conformance damage outage readme scalars steady suite
 MEASURING   := endless http network relay service sighup idle crash change_crash servers
 # where two threads meet: what else there is runs in the loop's thread alone, and the sanitizer of memory sees that
 THREADED    := agent change convergence curve flood kinds_local operate push relay sighup
@@ -251,7 +255,7 @@ integration_memory = $(filter-out $(call programs,integration,$(UNSEEN) $(KILLED
 integration_thread = $(call programs,integration,$(THREADED))
 INTEGRATION        = $(integration_$(VIEW))
 # what takes longest begins first
-LONG        := $(call programs,integration,fleet change_crash misbehaviour nacos relay outage http sighup etcd sign push operate change consul apollo flood servers desync)
+LONG        := $(call programs,integration,fleet blocks change_crash misbehaviour nacos relay outage http sighup etcd sign push operate change consul apollo flood servers desync)
 RUN_check-integration = $(foreach t,$(filter $(INTEGRATION),$(LONG)) $(filter-out $(LONG),$(INTEGRATION)),$(PYTHON) $(t) --)
 check-integration: all
 	@PULLET_BUILD=$(BUILD) $(RUN) --again --timeout 900 --jobs $(JOBS) $(RUN_check-integration)
@@ -274,7 +278,7 @@ seeded: all ## put each hole back that was closed, and see that its test fails (
 
 # long ones first
 check-run:
-	@$(MAKE) --no-print-directory -j$$(nproc) tests $(if $(SAN),,$(if $(filter check-bindings,$(PARTS)),$(BUILD)/cpp/test_pullet random-values))
+	@$(MAKE) --no-print-directory -j$$(nproc) tests $(if $(SAN),,$(if $(filter check-bindings,$(PARTS)),$(CPP_TESTS) random-values golden-cases))
 	@$(if $(SAN),$(MAKE) --no-print-directory SAN= build/$(SONAME)) # a sanitized one cannot be loaded by Python
 	@rm -f $(BUILD)/sums; export PULLET_BUILD=$(BUILD) PULLET_TEST_SUMS=$(BUILD)/sums; bad=0; \
 	$(RUN) --again --timeout 900 --jobs $(JOBS) $(foreach p,$(filter check-integration check-attack,$(PARTS)) $(filter-out check-integration check-attack,$(PARTS)),$(RUN_$(p))) || bad=1; \
@@ -297,23 +301,39 @@ $(BUILD)/cpp/test_pullet: lib/cpp/test_pullet.cpp lib/cpp/pullet.hpp $(BUILD)/pi
 	$(call say,CXX)$(CXX) -std=c++17 -O2 -Wall -Wextra -Wshadow -Wconversion $(if $(WERROR),-Werror) -Ilib -o $@ $< $(BUILD)/pic/snapshot.o \
 	  -L$(BUILD) -lpullet -Wl,-rpath,$(abspath $(BUILD)) -pthread
 
+$(BUILD)/cpp/test_cases: lib/cpp/test_cases.cpp lib/cpp/pullet.hpp $(BUILD)/$(SONAME)
+	@mkdir -p $(@D)
+	$(call say,CXX)$(CXX) -std=c++17 -O1 -Wall -Wextra -Wshadow -Wconversion $(if $(WERROR),-Werror) -Ilib $$($(PKG_CONFIG) --cflags jansson) -o $@ $< \
+	  -L$(BUILD) -lpullet -Wl,-rpath,$(abspath $(BUILD)) $$($(PKG_CONFIG) --libs jansson)
+CPP_TESTS = $(BUILD)/cpp/test_pullet $(BUILD)/cpp/test_cases
+
 # thousands of texts that every language must read alike; PULLET_SEED repeats them
 VALUES = $(BUILD)/values
 random-values:
 	@$(PYTHON) tests/golden/make.py --random $(VALUES) $(PULLET_SEED)
+# and the images of tests/golden/cases.json
+CASES = $(BUILD)/cases
+golden-cases: $(BUILD)/pullet
+	@PULLET_BUILD=$(BUILD) $(PYTHON) tests/golden/cases.py $(CASES)
 
 # through ctypes, and with the extension
-TEST_PYTHON = env PYTHONDONTWRITEBYTECODE=1 PULLET_LIBRARY=$(abspath $(BUILD)/$(SONAME)) PULLET_VALUES=$(abspath $(VALUES)/random) $(1) $(PYTHON) lib/python/test_pullet.py --
+TEST_PYTHON = env PYTHONDONTWRITEBYTECODE=1 PULLET_LIBRARY=$(abspath $(BUILD)/$(SONAME)) PULLET_VALUES=$(abspath $(VALUES)/random) PULLET_CASES=$(abspath $(CASES)) $(1) $(PYTHON) lib/python/test_pullet.py --
 RUN_check-bindings = $(call TEST_PYTHON) $(if $(PYTHON_CFLAGS),$(call TEST_PYTHON,PULLET_PYTHON=$(abspath $(BUILD)/python))) \
-	  $(BUILD)/cpp/test_pullet tests/golden/values $(VALUES)/random -- \
+	  $(BUILD)/cpp/test_pullet tests/golden/values $(VALUES)/random -- $(BUILD)/cpp/test_cases tests/golden/cases.json $(CASES) -- \
 	  sh -c '$(PYTHON) tests/golden/make.py --check && echo "1 passed, 0 failed"' --
-check-bindings: all $(BUILD)/cpp/test_pullet random-values
+check-bindings: all $(CPP_TESTS) random-values golden-cases
 	@$(RUN) $(RUN_check-bindings)
 
 languages: ## install Go, Java and Node.js, test their bindings
 	@packaging/deps.sh --all
-	@$(MAKE) --no-print-directory all random-values VALUES=$(BUILD)/values-languages
-	@PULLET_BUILD=$(abspath $(BUILD)) PULLET_VALUES=$(abspath $(BUILD)/values-languages/random) $(RUN) --timeout 600 --jobs 3 sh lib/go/test.sh -- sh lib/java/test.sh -- sh lib/node/test.sh
+	@$(MAKE) --no-print-directory all random-values golden-cases VALUES=$(BUILD)/values-languages CASES=$(BUILD)/cases-languages
+	@PULLET_BUILD=$(abspath $(BUILD)) PULLET_VALUES=$(abspath $(BUILD)/values-languages/random) PULLET_CASES=$(abspath $(BUILD)/cases-languages) $(RUN) --timeout 600 --jobs 3 sh lib/go/test.sh -- sh lib/java/test.sh -- sh lib/node/test.sh
+
+# nothing of it is kept: s3rver comes from npm into a temporary folder
+check-servers: ## servers of others: the kind s3 before s3rver (npm) and Ceph's radosgw (root, network; a minute)
+	@packaging/deps.sh --servers
+	@$(MAKE) --no-print-directory all
+	@PULLET_BUILD=$(BUILD) $(RUN) --timeout 300 --jobs 1 $(foreach t,$(call all_of,servers),$(PYTHON) $(t) --)
 
 RUN_check-fleet = $(BUILD)/fleet --check $(if $(SAN),--agents 1000) --
 check-fleet: tests
@@ -419,6 +439,7 @@ fuzz: $(FUZZ) ## fuzz each parser for FUZZ_SECONDS (60) with clang
 	@mkdir -p build-fuzz/found; for f in $(FUZZ); do n=$${f##*/fuzz_}; mkdir -p build-fuzz/corpus/$$n; \
 	  $$f -max_total_time=$(or $(FUZZ_SECONDS),60) -timeout=5 -rss_limit_mb=512 -artifact_prefix=build-fuzz/found/ \
 	    build-fuzz/corpus/$$n tests/fuzz/corpus/$$n || exit 1; done
+build-fuzz/fuzz_plan: agent/cli/rollout/plan.c
 build-fuzz/%: tests/fuzz/%.c $(LIB_SRC) $(AGENT_SRC)
 	@mkdir -p $(@D)
 	$(call say,FUZZ)$(CLANG) -std=c11 -O1 -g -fsanitize=fuzzer,address,undefined $(DEFS) $(QUOTED) $(PKG_CFLAGS) -pthread -o $@ $^ $(PKG_LIBS)
@@ -460,17 +481,19 @@ install: all ## install under DESTDIR/PREFIX
 	$(Q)ln -sf $(SONAME) $(DESTDIR)$(LIBDIR)/libpullet.so
 	$(call put,$(LIBDIR),644,$(BUILD)/libpullet.a)
 	$(call put,$(LIBDIR)/pkgconfig,644,$(BUILD)/libpullet.pc)
+	$(call put,$(LIBDIR)/cmake/pullet,644,$(filter %.cmake,$(LIBRARY)))
 	$(call put,$(INCLUDEDIR),644,lib/pullet.h lib/cpp/pullet.hpp)
-	$(call put,$(addsuffix /pullet,$(PYTHONDIR)),644,$(filter %.py,$(PYTHON_MODULE)))
+	$(call put,$(addsuffix /pullet,$(PYTHONDIR)),644,$(filter-out %.so,$(PYTHON_MODULE)))
 	$(call put,$(addsuffix /pullet,$(PYTHONDIR)),755,$(filter %.so,$(PYTHON_MODULE)))
 	$(call put,$(MANDIR)/man1,644,$(filter %.1,$(MAN)))
 	$(call put,$(MANDIR)/man3,644,$(filter %.3,$(MAN)))
 	$(call put,$(MANDIR)/man5,644,$(filter %.5,$(MAN)))
 	$(call put,$(MANDIR)/man7,644,$(filter %.7,$(MAN)))
 	$(call put,$(MANDIR)/man8,644,$(filter %.8,$(MAN)))
-	$(Q)for f in open refresh get wait each close; do ln -sf libpullet.3 $(DESTDIR)$(MANDIR)/man3/pullet_$$f.3; done
+	$(Q)for f in open refresh get wait fd each close; do ln -sf libpullet.3 $(DESTDIR)$(MANDIR)/man3/pullet_$$f.3; done
 	$(call put,$(DOCDIR),644,README.md ARCHITECTURE.md NEWS.md SECURITY.md LICENSE packaging/openapi.yaml)
-	$(call put,$(DOCDIR)/examples,644,$(wildcard etc/*.yaml) packaging/prometheus/pullet.rules.yml)
+	$(call put,$(DOCDIR)/examples,644,$(wildcard etc/*.yaml etc/*.rollout) packaging/prometheus/pullet.rules.yml packaging/prometheus/pullet.dashboard.json)
+	$(call put,$(DOCDIR)/examples/templates,644,$(wildcard etc/templates/*))
 	$(call put,$(DEVDOCDIR),644,lib/GUIDE.md lib/FORMAT.md)
 	$(call put,$(BASHDIR),644,packaging/completions/pullet.bash,pullet)
 	$(call put,$(FISHDIR),644,packaging/completions/pullet.fish)
@@ -488,6 +511,15 @@ uninstall: all ## remove what install put there; configuration and state stay
 	$(Q)cd $(BUILD)/uninstall && find . ! -type d ! -path '.$(SYSCONFDIR)/*' -printf '$(DESTDIR)/%P\n' | xargs -d '\n' rm -f
 	$(Q)cd $(BUILD)/uninstall && find . -depth -type d -path '*/pullet*' -printf '$(DESTDIR)/%P\n' | xargs -d '\n' rmdir 2>/dev/null || true
 	$(Q)rm -rf $(BUILD)/uninstall
+
+# a package of each language as its users expect it, one script a line; installed from there in an empty place without a network, each gives a value
+packages-languages: all ## build wheel, sdist, npm tarball, CMake package, Go module, jar into build/packages/languages, install and try each (the last two: make languages)
+	@mkdir -p $(BUILD)/packages/languages
+	@PULLET_BUILD=$(abspath $(BUILD)) $(RUN) --timeout 300 \
+	  sh packaging/languages/python.sh $(abspath $(BUILD)/packages/languages) -- \
+	  sh packaging/languages/node.sh $(abspath $(BUILD)/packages/languages) -- \
+	  sh packaging/languages/cmake.sh $(abspath $(BUILD)/packages/languages) --
+	@lib/go/package.sh $(abspath $(BUILD))/packages/languages/go $(VERSION) && lib/java/package.sh $(abspath $(BUILD))/packages/languages/java $(VERSION)
 
 dist: ## make pullet-VERSION.tar.gz, the same bytes every time
 	@packaging/dist.sh $(VERSION) pullet-$(VERSION).tar.gz

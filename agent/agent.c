@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "config/events.h"
 #include "fleet/config_receipt.h"
 #include "files/file.h"
 #include "base/log.h"
@@ -22,6 +23,7 @@
 #include "http/client.h"
 #include "publish/withdraw.h"
 #include "files/trusted.h"
+#include "settings/places.h"
 #include "base/worker.h"
 
 /* ---- directories ---- */
@@ -79,15 +81,28 @@ static int lock_state(struct agent *a, const char *state_dir, int dir)
 	return -EBUSY;
 }
 
+/* Says where an ordinary user's readers look, which is not the usual place. */
+static void report_own_places(const struct settings *s)
+{
+	char own[PLACES_PATH];
+
+	if (places_own_runtime_dir(own) && strcmp(own, s->runtime_dir) == 0)
+		log_info("running in this user's own places: pullet finds them, other programs "
+			 "need PULLET_RUNTIME_DIR",
+			"PULLET_RUNTIME_DIR", s->runtime_dir, "state_dir", s->state_dir);
+}
+
 static int take_directories(struct agent *a, const struct settings *s)
 {
 	int r = 0, state, runtime;
 
 	if (a->dry_run)
 		return 0;
+	places_make_above(s->state_dir);
 	state = open_own_dir(s->state_dir, 0700);
 	if (state < 0)
 		return state;
+	places_make_above(s->runtime_dir);
 	runtime = open_own_dir(s->runtime_dir, 0750);
 	if (runtime < 0)
 		r = runtime;
@@ -95,6 +110,8 @@ static int take_directories(struct agent *a, const struct settings *s)
 		sys_real.close(runtime);
 	if (r == 0)
 		r = lock_state(a, s->state_dir, state);
+	if (r == 0)
+		report_own_places(s);
 	sys_real.close(state);
 	return r;
 }
@@ -496,6 +513,8 @@ static void set_environment(struct agent *a)
 		.dry_run = a->dry_run,
 		.once = a->once,
 		.goes_on = &a->goes_on,
+		.events = a->once ? NULL : events_new(), /* without memory nobody sees them */
+		.latency = &a->latency,
 		.gone = &a->gone,
 		.budget = &a->budget,
 		.run_ended = config_run_ended,
@@ -508,6 +527,7 @@ static void set_environment(struct agent *a)
 		.push = &a->push,
 		.report = &a->report,
 		.configuration = &a->configuration,
+		.latency = &a->latency,
 		.gone = &a->gone,
 		.counts = &a->counts,
 		.host = a->host,
@@ -613,6 +633,7 @@ void agent_stop(struct agent *a)
 	for (size_t i = 0; a->configs && i < a->settings->config_count; i++)
 		config_free(a->configs[i]);
 	free(a->configs);
+	events_free(a->env.events);
 	watch_free(a->watcher);
 	file_watch_free(a->drift);
 	for (size_t i = 0; a->servers && i < a->settings->server_count; i++)

@@ -16,7 +16,8 @@
 
 struct agent {
 	/* set by main.c */
-	const char *path; /* of the configuration */
+	const char *path;     /* of the configuration */
+	uint64_t fingerprint; /* the fingerprint of its files, from just before it was read last */
 	bool once, dry_run;
 	bool level_given; /* on the command line: wins over the configuration */
 	enum log_level level;
@@ -32,6 +33,7 @@ struct agent {
 	struct watch *watcher;
 	struct config_env env;
 	struct log_limit goes_on;
+	struct config_latency latency;
 	struct push_budget budget;
 	struct kept_shelf shelf;
 	char host[HOST_NAME_MAX + 1];

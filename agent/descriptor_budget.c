@@ -13,6 +13,7 @@ enum {
 	PROGRAM = 10, /* pipes, pidfd, keeper */
 	CONTROL = 6,  /* its lock and socket, one in reserve, clients */
 	LISTEN = 2,
+	WATCH = 1, /* inotify, of the agent's own configuration */
 	REPORT = 2
 };
 
@@ -58,7 +59,8 @@ static void add_up(const struct settings *s, bool once, struct descriptors_need 
 	needs[PROGRAMS].count = programs ? PROGRAM : 0;
 	if (once)
 		return;
-	needs[SERVED].count = CONTROL + (s->listen ? LISTEN : 0) + (s->report.from ? REPORT : 0);
+	needs[SERVED].count = CONTROL + (s->listen ? LISTEN : 0) + (s->report.from ? REPORT : 0) +
+			      (s->watch_config ? WATCH : 0);
 	needs[PUSH].count = s->push_count ? PUSH_DESCRIPTORS(s->push_count) : 0;
 }
 

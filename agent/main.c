@@ -12,21 +12,28 @@
 #include "agent.h"
 #include "init.h"
 #include "base/log.h"
+#include "lib/buffer.h"
 #include "push/subscriber.h"
 #include "httpd/reach.h"
 #include "reconfigure.h"
 #include "descriptor_budget.h"
 #include "http/client.h"
+#include "watch_config.h"
 #include "files/trusted.h"
+#include "settings/places.h"
 
 enum { EXIT_USAGE = 64, EXIT_BAD_CONFIG = 78 };
+
+#define MAX_MISSING 20 /* lines of what is missing at a start */
 
 static void print_pulletd_usage(FILE *out)
 {
 	fputs("Usage: pulletd [-c FILE] [-t] [--once] [--dry-run] [--log-level LEVEL]\n"
 	      "Keeps local configuration files the same as those on a configuration server.\n\n"
 	      "  -c, --config FILE      read FILE (default $PULLET_CONFIG, "
-	      "then " SETTINGS_DEFAULT_PATH ")\n"
+	      "then " SETTINGS_DEFAULT_PATH ";\n"
+	      "                         an ordinary user's: "
+	      "~/.config/pullet/pullet.yaml)\n"
 	      "                         and conf.d/*.yaml beside it\n"
 	      "  -t, --test             check the configuration, print every error, exit\n"
 	      "      --once             pull and publish every config once, exit\n"
@@ -56,10 +63,10 @@ static int parse_options(int argc, char **argv, struct agent *o, bool *ret_test)
 		{"help", no_argument, NULL, 'h'},
 		{0},
 	};
-	const char *path = getenv("PULLET_CONFIG");
+	static char path[PLACES_PATH];
 	int opt;
 
-	o->path = path && path[0] ? path : SETTINGS_DEFAULT_PATH;
+	o->path = places_configuration(path);
 	while ((opt = getopt_long(argc, argv, "c:tVh", longs, NULL)) != -1) {
 		switch (opt) {
 		case 'c':
@@ -184,20 +191,60 @@ static void warn_operators(const struct settings *s)
 		fprintf(stderr, "operators: %s: %s\n", why, remedy);
 }
 
+/* What a start found missing: sentences, each with a NUL behind. */
+struct missing {
+	struct buffer said;
+	size_t count;
+};
+
+static void keep_missing(void *arg, const char *message)
+{
+	struct missing *m = arg;
+
+	if (m->count++ < MAX_MISSING)
+		buffer_append(&m->said, message, strlen(message) + 1);
+}
+
+/* The start goes on: it may come later, and the configs that need it report when they do. */
+static void log_missing(struct missing *m)
+{
+	size_t told = 0;
+
+	for (size_t at = 0; at < m->said.len; at += strlen(m->said.data + at) + 1, told++)
+		log_warn("a file that the configuration names cannot be used", "why",
+			m->said.data + at);
+	if (m->count > told)
+		log_warn("more files cannot be used: pulletd -t prints them", "count",
+			LOG_U64(m->count - told));
+	buffer_fini(&m->said);
+}
+
+static void count_missing(void *arg, const char *message)
+{
+	size_t *missing = arg;
+
+	++*missing;
+	report_plain(NULL, message);
+}
+
 static int test_settings(const char *path)
 {
 	struct settings *settings = NULL;
+	size_t missing = 0;
 
-	if (settings_load(path, report_plain, NULL, &settings))
+	if (settings_load_looking(path, report_plain, count_missing, true, &missing, &settings))
 		return EXIT_BAD_CONFIG;
-	printf("%s: valid, %zu config%s\n", path, settings->config_count,
+	printf("%s: valid, %zu config%s", path, settings->config_count,
 		settings->config_count == 1 ? "" : "s");
+	if (missing)
+		printf(", but %zu of the files that it names cannot be used", missing);
+	printf("\n");
 	for (size_t i = 0; i < settings->config_count; i++)
 		print_signatures(settings->configs[i]);
 	warn_paths(settings);
 	warn_operators(settings);
 	settings_free(settings);
-	return EXIT_SUCCESS;
+	return missing ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* Without enough descriptors libzmq would abort. */
@@ -238,8 +285,10 @@ static void on_usr1(void *arg, int signal)
 	log_info("pulling everything now", "configs",
 		LOG_U64(a->settings->config_count - suspended), "suspended",
 		suspended ? LOG_U64(suspended) : NULL);
-	for (size_t i = 0; i < a->settings->config_count; i++)
+	for (size_t i = 0; i < a->settings->config_count; i++) {
+		config_note_order(a->configs[i], CAUSE_OPERATOR, "SIGUSR1");
 		config_refresh(a->configs[i], false);
+	}
 }
 
 static int handle_signals(struct agent *a, struct reconfigure *reload)
@@ -267,9 +316,11 @@ int main(int argc, char **argv)
 	struct agent a = {.lock = -1};
 	struct settings *settings = NULL;
 	struct reconfigure *reload = NULL;
+	struct missing missing = {0};
 	bool test = false;
 	int r = parse_options(argc, argv, &a, &test);
 
+	log_find_reader();
 	if (r >= 0)
 		return r;
 	if (test)
@@ -278,9 +329,15 @@ int main(int argc, char **argv)
 	r = init_run();
 	if (r >= 0)
 		return r;
-	if (!has_descriptors(NULL, a.once) || settings_load(a.path, report_plain, NULL, &settings))
+	a.fingerprint = watch_config_fingerprint(a.path);
+	buffer_init(&missing.said, MAX_MISSING * (PATH_MAX + 1024));
+	if (!has_descriptors(NULL, a.once) || settings_load_looking(a.path, report_plain,
+						      keep_missing, false, &missing, &settings)) {
+		buffer_fini(&missing.said);
 		return EXIT_BAD_CONFIG;
+	}
 	agent_set_log(&a, settings);
+	log_missing(&missing);
 	if (!has_descriptors(settings, a.once)) {
 		settings_free(settings);
 		return EXIT_BAD_CONFIG;
@@ -295,6 +352,7 @@ int main(int argc, char **argv)
 	else
 		settings_free(settings);
 	if (r == 0) {
+		reconfigure_started(reload);
 		log_info("started", "version", PULLET_VERSION, "configs",
 			LOG_U64(a.settings->config_count));
 		r = loop_run(a.loop);

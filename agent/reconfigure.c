@@ -12,6 +12,7 @@
 
 #include "agent.h"
 #include "base/log.h"
+#include "watch_config.h"
 
 #define MAX_NAMES 200 /* bytes of a list in the log */
 
@@ -24,6 +25,7 @@ struct reconfigure {
 	bool again; /* requested meanwhile */
 	uint64_t began_ms;
 	struct configuration_status *status;
+	struct watch_config *watch; /* of its files */
 };
 
 /* ---- validation ---- */
@@ -173,10 +175,11 @@ static void log_changes(const struct reconfigure *r)
 		config_text);
 	fill_lists(&servers, old, old->server_count, new, new->server_count, &r->diff.servers,
 		server_text);
-	snprintf(others, sizeof(others), "%s%s%s%s%s", r->diff.push ? " push" : "",
+	snprintf(others, sizeof(others), "%s%s%s%s%s%s", r->diff.push ? " push" : "",
 		r->diff.listen ? " listen" : "", r->diff.operators ? " operators" : "",
 		r->diff.labels ? " labels" : "",
-		r->diff.report && new->report.from ? " report" : "");
+		r->diff.report && new->report.from ? " report" : "",
+		r->diff.watch_config ? " watch_config" : "");
 	log_info("the new configuration is applied", "file", r->agent->path, "unchanged",
 		LOG_U64(r->diff.configs.unchanged), "added", LIST_TEXT(&configs.added), "changed",
 		LIST_TEXT(&configs.changed), "removed", LIST_TEXT(&configs.removed),
@@ -210,6 +213,7 @@ static void apply_next(struct reconfigure *r)
 	r->status->loaded_ms = sys_real.wall_ms();
 	log_debug("the new configuration runs", "after_ms",
 		LOG_U64(loop_now_ms(a->loop) - r->began_ms));
+	watch_config_set(r->watch, a->settings->watch_config);
 	systemd_reloaded(a->service);
 }
 
@@ -274,6 +278,7 @@ void reconfigure_begin(struct reconfigure *r)
 	r->began_ms = loop_now_ms(a->loop);
 	r->status->errors = 0;
 	systemd_reloading(a->service);
+	a->fingerprint = watch_config_fingerprint(a->path);
 	if (settings_load(a->path, add_error, r, &r->next) || !is_possible(r)) {
 		reject_next(r);
 		return;
@@ -281,6 +286,17 @@ void reconfigure_begin(struct reconfigure *r)
 	r->status->applying = true;
 	if (retire_changed(r))
 		apply_next(r);
+}
+
+void reconfigure_started(struct reconfigure *r)
+{
+	if (!r->agent->once)
+		watch_config_set(r->watch, r->agent->settings->watch_config);
+}
+
+static void files_changed(void *arg)
+{
+	reconfigure_begin(arg);
 }
 
 struct reconfigure *reconfigure_new(struct agent *a)
@@ -292,6 +308,11 @@ struct reconfigure *reconfigure_new(struct agent *a)
 	r->agent = a;
 	r->status = &a->configuration;
 	loop_timer_init(&r->go_on, continue_reload, r);
+	r->watch = watch_config_new(a->loop, a->path, &a->fingerprint, files_changed, r);
+	if (!r->watch) {
+		free(r);
+		return NULL;
+	}
 	return r;
 }
 
@@ -299,6 +320,7 @@ void reconfigure_free(struct reconfigure *r)
 {
 	if (!r)
 		return;
+	watch_config_free(r->watch);
 	loop_timer_cancel(r->agent->loop, &r->go_on);
 	drop_next(r);
 	free(r->status->error);

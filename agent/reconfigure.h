@@ -1,6 +1,6 @@
 /*
- * SIGHUP: reads the new configuration, compares it with the current one, and applies what changed;
- * or rejects it whole, with all its errors.
+ * SIGHUP, or a change of the files where they are watched: reads the new configuration, compares it
+ * with the current one, and applies what changed; or rejects it whole, with all its errors.
  *
  * First tries everything that could fail: files, keys, the address to listen at, the push channel.
  * Then ends the configs that were removed or changed, first those whose version is being written to
@@ -23,5 +23,7 @@ void reconfigure_free(struct reconfigure *r);
 /* Reads and applies the configuration: before the call returns, or when pending writes have ended.
  */
 void reconfigure_begin(struct reconfigure *r);
+/* The agent has started: watches the files of its configuration, if that asks for it. */
+void reconfigure_started(struct reconfigure *r);
 
 #endif

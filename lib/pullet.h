@@ -125,6 +125,36 @@ int64_t pullet_key_get_size(struct pullet_key *k, int64_t fallback_bytes);
 int pullet_each(struct pullet *p, const char *prefix,
 	int (*visit)(const char *key, size_t key_len, const struct pullet_value *v, void *arg),
 	void *arg);
+/* A member of a struct that pullet_decode() fills; kind says its type in C. */
+enum pullet_field_kind {
+	PULLET_FIELD_STRING,      /* const char *, which lives as one of pullet_get_string() */
+	PULLET_FIELD_BOOL,        /* bool */
+	PULLET_FIELD_INT,         /* int */
+	PULLET_FIELD_INT64,       /* int64_t */
+	PULLET_FIELD_DOUBLE,      /* double */
+	PULLET_FIELD_DURATION_MS, /* int64_t */
+	PULLET_FIELD_SIZE         /* int64_t, bytes */
+};
+struct pullet_field {
+	const char *key; /* of a nested struct: "db.port", with offsetof(struct config, db.port) */
+	enum pullet_field_kind kind;
+	size_t offset;
+	bool required;
+};
+#define PULLET_KEY_ROOM 512 /* bytes of a key that can be decoded, with its NUL */
+struct pullet_decode_error {
+	char key[PULLET_KEY_ROOM];
+	char message[1024]; /* "FILE, generation 3: db.port must be an integer, but is a list" */
+};
+/* Fills a struct from the version that is open, by a table of its members; prefix, "" or
+ * "servers.0." for example, comes before each key. What is missing, or null, leaves its member as
+ * it was: set the defaults before. 0; -ENOENT (a required one is missing) or -EINVAL (a value is
+ * not of the type, as the getters see it, or does not fit), with *ret_error (NULL: not wanted);
+ * what comes before it in the table is filled then. Values are never shown. */
+int pullet_decode(struct pullet *p, const char *prefix, const struct pullet_field *fields,
+	size_t count, void *into, struct pullet_decode_error *ret_error);
+/* The path of the snapshot; lives as long as the handle. */
+const char *pullet_path(const struct pullet *p);
 /* The generation that is open; 0 when nothing is yet. Never goes back while the agent keeps its
  * state. */
 uint64_t pullet_generation(const struct pullet *p);
@@ -146,8 +176,35 @@ bool pullet_withdrawn(const struct pullet *p);
  * timeout_ms (-1 = none) has passed; or -errno (-EINTR: a signal came). -EIDRM once: the next call
  * sleeps until the config comes back. */
 int pullet_wait(struct pullet *p, int timeout_ms);
+/* A descriptor for an event loop (epoll, poll, libuv, libevent, asyncio): readable when there may
+ * be another version, the config was withdrawn or came back, or there is a first version (the agent
+ * may be started later); also once at the beginning, and now and then for nothing, but not for an
+ * age that grows. Call pullet_refresh() once when it is readable, which drains it. No version is
+ * missed, whenever it comes. 0 or more, the same one each time, or -errno: -EMFILE (no descriptor
+ * is free, or the user's fs.inotify.max_user_instances are in use), -ENOMEM.
+ * The handle owns it: poll it in any thread, do not read or close it; pullet_close() closes it, so
+ * take it out of the loop before. After a fork() the child calls this again for one of its own, and
+ * takes nothing from its parent's. Once there is one, pullet_refresh() makes system calls each time
+ * (a few microseconds), and also returns -ENOSPC (fs.inotify.max_user_watches are in use) or
+ * -EACCES (nothing is published, and the directory may not be read): the newest version is open
+ * then, but the descriptor tells of no other one before a pullet_refresh() succeeds; so call it by
+ * a timer. */
+int pullet_fd(struct pullet *p);
 /* Frees the handle; NULL is fine. */
 void pullet_close(struct pullet *p);
+/* For tests of applications: writes a snapshot of these values to a path with a '/' in it, in place
+ * of the one that is there, whose next generation it is; handles that have it open move to it.
+ * Entries in any order, borrowed; lists and maps have one of their own, as pullet_each() gives
+ * them; text must be set. version may be NULL. 0; -EINVAL (two equal keys, no '/'), -EMSGSIZE
+ * (larger than 4 GiB, a version of more than 255 bytes), -ENOMEM, or another -errno: then nothing
+ * has changed. An agent's snapshot is not to be written: its page would not know. */
+struct pullet_entry {
+	const char *key;
+	size_t key_len;
+	struct pullet_value value;
+};
+int pullet_write(
+	const char *path, const struct pullet_entry *entries, size_t count, const char *version);
 /* A sentence for an error of this library; never NULL. */
 const char *pullet_strerror(int error);
 

@@ -27,13 +27,15 @@
 #include <unistd.h>
 
 #include "page.h"
+#include "path_watch.h"
 #include "snapshot.h"
 
 #define RUNTIME_DIR "/run/pullet"
 #define SLICE_MS 100 /* how long a wait without a page, or without an image, sleeps at a time */
 
 #define NEVER UINT64_MAX
-#define WITHDRAWN (UINT64_C(1) << 32) /* above the futex in `seen` */
+#define WITHDRAWN (UINT64_C(1) << 32) /* above the futex in `seen`, as is: */
+#define WATCHED (UINT64_C(1) << 33)   /* there is a descriptor: the file itself is looked at */
 
 struct pullet {
 	char *image_path, *page_path;
@@ -45,9 +47,13 @@ struct pullet {
 	struct snapshot snapshot;
 	uint64_t images;     /* opened so far: a key that was found in another one is not current */
 	uint64_t generation; /* of the image that is open */
-	uint64_t seen;       /* the page's futex when the image was last looked at, and WITHDRAWN
-				if that is what it said; NEVER */
-	struct stat file;    /* of the image that is open */
+	uint64_t seen;       /* the page's futex when the image was last looked at, WITHDRAWN if
+				that is what it said, and WATCHED; NEVER */
+	struct stat
+		file; /* that was last looked at: of the image that is open, or an invalid one */
+	struct path_watch watch; /* for pullet_fd() */
+	uint64_t
+		back; /* the page's futex when an image was there though it said withdrawn; NEVER */
 	locale_t c_locale;
 };
 
@@ -138,7 +144,7 @@ static void map_page(struct pullet *p)
 	if (p->page)
 		munmap((void *)(uintptr_t)p->page, PAGE_SIZE);
 	p->page = map;
-	p->seen = NEVER; /* that was the other one's */
+	p->seen = p->back = NEVER; /* that was the other one's */
 	p->page_dev = st.st_dev;
 	p->page_ino = st.st_ino;
 }
@@ -164,20 +170,21 @@ static bool verified_by_agent(const struct pullet *p, const struct stat *st, uin
  * that lost its state counts again from 1. 1, 0 when it is the same, or -errno. */
 static int take_image(struct pullet *p)
 {
-	struct snapshot s;
+	struct snapshot s = {0};
 	struct stat st;
 	void *map;
 	int r = map_file(p->image_path, 1, &map, &st);
+	bool mapped = r == 0;
 
-	if (r)
-		return r;
-	r = snapshot_open_verified(map, (size_t)st.st_size, &s);
+	if (mapped)
+		r = snapshot_open_verified(map, (size_t)st.st_size, &s);
 	if (r == 0 && !verified_by_agent(p, &st, snapshot_digest(&s)) && !snapshot_verify(&s))
 		r = -EBADMSG;
 	if (r || (p->map && snapshot_digest(&s) == snapshot_digest(&p->snapshot))) {
-		munmap(map, (size_t)st.st_size);
-		if (r == 0)
-			p->file = st; /* touched, and the same */
+		if (mapped)
+			munmap(map, (size_t)st.st_size);
+		if (r == 0 || r == -EBADMSG || r == -EPROTO)
+			p->file = st; /* touched, and the same; or invalid, which is said once */
 		return r;
 	}
 	if (p->map)
@@ -197,9 +204,16 @@ static bool knows_withdrawn(const struct pullet *p)
 	return p->page && p->seen != NEVER && (p->seen & WITHDRAWN);
 }
 
-/* The same, and remembers the page's state before: the image is in place before the page changes.
- * An invalid or missing one is not tried again until the page changes. The image of a config that
- * comes back counts as new, even if it is the same. */
+/* True when the page has changed since the image was looked at. */
+static bool page_changed(const struct pullet *p)
+{
+	return p->seen == NEVER ||
+	       atomic_load_explicit(&p->page->futex, memory_order_acquire) != (uint32_t)p->seen;
+}
+
+/* Opens the file at the path, and remembers the page's state before: the image is in place before
+ * the page changes. An invalid or missing one is not tried again until the page changes. The image
+ * of a config that comes back counts as new, even if it is the same. */
 static int take_newest(struct pullet *p)
 {
 	bool withdrawn = knows_withdrawn(p);
@@ -207,9 +221,8 @@ static int take_newest(struct pullet *p)
 	int r;
 
 	if (p->page)
-		seen = atomic_load_explicit(&p->page->futex, memory_order_acquire);
-	if (withdrawn && seen == (uint32_t)p->seen)
-		return -EIDRM;
+		seen = atomic_load_explicit(&p->page->futex, memory_order_acquire) |
+		       (p->watch.fd >= 0 ? WATCHED : 0);
 	r = take_image(p);
 	if (r == -ENOENT && pullet_withdrawn(p))
 		r = -EIDRM;
@@ -227,7 +240,22 @@ static int take_changed_file(struct pullet *p)
 
 	if (stat(p->image_path, &st))
 		return -errno;
-	return p->map && same_file(&st, &p->file) ? 0 : take_image(p);
+	return same_file(&st, &p->file) ? 0 : take_image(p);
+}
+
+/* With a page that says nothing new, but a descriptor: it tells of the image, which is in place
+ * before the page says so. */
+static int take_watched_file(struct pullet *p)
+{
+	bool withdrawn = knows_withdrawn(p);
+	struct stat st;
+
+	if (stat(p->image_path, &st))
+		return withdrawn ? -EIDRM : 0;
+	if (same_file(&st, &p->file) && !withdrawn)
+		return 0;
+	p->back = (uint32_t)p->seen;
+	return take_newest(p);
 }
 
 /* ---- the interface ---- */
@@ -242,7 +270,8 @@ int pullet_open(const char *config_or_path, unsigned flags, struct pullet **ret_
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
-	p->seen = NEVER;
+	p->seen = p->back = NEVER;
+	p->watch.fd = -1;
 	p->c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0); /* static: nothing is allocated */
 	r = p->c_locale ? make_paths(p, config_or_path) : -ENOMEM;
 	if (r == 0) {
@@ -269,6 +298,7 @@ void pullet_close(struct pullet *p)
 		munmap((void *)(uintptr_t)p->page, PAGE_SIZE);
 	if (p->c_locale)
 		freelocale(p->c_locale);
+	path_watch_close(&p->watch);
 	free(p->image_path);
 	free(p->page_path);
 	free(p);
@@ -277,11 +307,22 @@ void pullet_close(struct pullet *p)
 /* Kept out of pullet_refresh(), which would pay for its stack each time. */
 static __attribute__((noinline)) int refresh_slowly(struct pullet *p)
 {
-	int r;
+	int r, watched = 0;
 
+	if (path_watch_is_own(&p->watch)) /* before the files are looked at: nothing is missed */
+		watched = path_watch_renew(&p->watch, p->image_path, p->page_path);
 	map_page(p);
-	r = p->page ? take_newest(p) : take_changed_file(p);
-	return (r == -ENOENT || r == -EIDRM) && !p->map ? 0 : r;
+	if (!p->page)
+		r = take_changed_file(p);
+	else if (page_changed(p))
+		r = take_newest(p);
+	else if (p->watch.fd >= 0)
+		r = take_watched_file(p);
+	else
+		r = -EIDRM; /* the page is as it was: only WITHDRAWN led here */
+	if ((r == -ENOENT || r == -EIDRM) && !p->map)
+		r = 0;
+	return r >= 0 && watched < 0 ? watched : r;
 }
 
 int pullet_refresh(struct pullet *p)
@@ -340,6 +381,11 @@ uint64_t pullet_generation(const struct pullet *p)
 	return p->generation;
 }
 
+const char *pullet_path(const struct pullet *p)
+{
+	return p->image_path;
+}
+
 const char *pullet_version(const struct pullet *p)
 {
 	return p->map ? snapshot_version(&p->snapshot) : "";
@@ -381,10 +427,26 @@ bool pullet_stale(const struct pullet *p)
 
 bool pullet_withdrawn(const struct pullet *p)
 {
-	return p->page && atomic_load_explicit(&p->page->withdrawn, memory_order_acquire);
+	return p->page && atomic_load_explicit(&p->page->withdrawn, memory_order_acquire) &&
+	       atomic_load_explicit(&p->page->futex, memory_order_acquire) != p->back;
 }
 
 /* ---- waiting ---- */
+
+int pullet_fd(struct pullet *p)
+{
+	int r = 0;
+
+	if (!path_watch_is_own(&p->watch)) {
+		path_watch_close(&p->watch); /* the parent's, in a child */
+		r = path_watch_open(&p->watch);
+	}
+	if (r)
+		return r;
+	if (p->seen != NEVER)
+		p->seen |= WATCHED;
+	return p->watch.fd;
+}
 
 /* Sleeps until the page changes, or until_ms. 0 or -EINTR. */
 static int sleep_on_page(struct pullet *p, uint64_t until_ms)
@@ -642,6 +704,10 @@ const char *pullet_strerror(int error)
 		{EINVAL, "not the name of a config, or unknown flags"},
 		{ENOMEM, "out of memory"},
 		{EINTR, "a signal came"},
+		{EMFILE, "no descriptor is free, or no inotify instance of this user: see "
+			 "fs.inotify.max_user_instances"},
+		{ENOSPC, "no inotify watch of this user is free, see fs.inotify.max_user_watches: "
+			 "the descriptor tells of nothing until a refresh succeeds"},
 	};
 	int positive = error == INT_MIN ? INT_MAX : error < 0 ? -error : error;
 

@@ -4,6 +4,7 @@
 #   packaging/deps.sh            to build and run
 #   packaging/deps.sh --test     and to test: test servers, linters
 #   packaging/deps.sh --all      and for the bindings in other languages
+#   packaging/deps.sh --servers  and for make check-servers: servers of others that are no package's dependency
 #   packaging/deps.sh --packages and for building deb and rpm, and testing what is installed (but not for the bindings)
 #   packaging/deps.sh --list     only prints what is missing
 #
@@ -37,6 +38,8 @@ sanitizers            libasan8                  libasan
 sanitizers            libtsan2                  libtsan
 sanitizers            libubsan1                 libubsan
 web-server            nginx-light               nginx
+load-balancer         haproxy                   haproxy
+units                 systemd                   systemd
 key-value-server      etcd-server               etcd
 key-value-server      etcd-client               etcd
 test-programs         python3                   python3
@@ -73,6 +76,7 @@ completions           fish                      fish
 '
 languages='
 go                    golang-go                 golang
+go-lint               go-staticcheck            -
 java                  default-jdk-headless      java-17-openjdk-devel
 node                  nodejs                    nodejs
 node-headers          libnode-dev               nodejs-devel              /usr/include/node/node_api.h
@@ -98,16 +102,25 @@ browser               fonts-dejavu-core         dejavu-sans-fonts
 metrics-lint          prometheus                golang-github-prometheus
 completions           bash-completion           bash-completion
 '
+servers='
+s3-gateway            radosgw                   ceph-radosgw
+s3-store              ceph-mon                  ceph-mon
+s3-store              ceph-osd                  ceph-osd
+s3-store              ceph-common               ceph-common
+node                  nodejs                    nodejs
+npm                   npm                       nodejs-npm                /usr/bin/npm
+'
 
 mode="build"
 for arg; do
 	case $arg in
 	--test) mode="test" ;;
 	--all) mode="all" ;;
+	--servers) mode="servers" ;;
 	--packages) mode="packages" ;;
 	--list) list=1 ;;
 	*)
-		echo "usage: packaging/deps.sh [--test | --all | --packages] [--list]" >&2
+		echo "usage: packaging/deps.sh [--test | --all | --servers | --packages] [--list]" >&2
 		exit 64
 		;;
 	esac
@@ -144,6 +157,7 @@ run() {
 wanted=$build
 [ "$mode" = build ] || wanted="$build$tests"
 [ "$mode" != all ] || wanted="$wanted$languages"
+[ "$mode" != servers ] || wanted="$wanted$servers"
 [ "$mode" != packages ] || wanted="$wanted$packages"
 missing() { # TABLE: the packages that are not there
 	printf '%s' "$1" | awk -v c=$column 'NF && $c != "-" { print $c, $4 }' | while read -r name file; do

@@ -44,8 +44,9 @@ class Programs:
         pulletd, pullet = os.path.join(BUILD, 'pulletd'), os.path.join(BUILD, 'pullet')
         usage = say(pullet, '--help')
         self.commands = {name: options(pullet, name) for name in re.findall(r'^  ([a-z]+) ', usage, re.M)}
-        for sub in re.findall(r'^ +pullet fleet ([a-z]+) ', say(pullet, 'fleet', '--help'), re.M):
-            self.commands[f'fleet {sub}'] = options(pullet, 'fleet', sub)
+        for name in ('fleet', 'rollout'):
+            for sub in re.findall(rf'^(?:Usage:)? +pullet {name} ([a-z]+) ', say(pullet, name, '--help'), re.M):
+                self.commands[f'{name} {sub}'] = options(pullet, name, sub)
         helps = [say(pullet, name, '--help') for name in self.commands] + [say(pulletd, '--help')]
         self.short = {long: short for text in helps for short, long in re.findall(r'^ +(-[a-zA-Z]), (--[a-z0-9-]+)', text, re.M)}
         self.daemon = options(pulletd)
@@ -99,8 +100,9 @@ def check_pullet(page, programs):
             found.setdefault(name[1], set()).update(long_names(flags(block), programs.short))
             if '.Op Ar where\n' in block:
                 found[name[1]] |= {'--config', '--server', '--etcd', '--prefix', '--user', '--password-file', '--ca', '--cert', '--key'}
-    faults += differ('SYNOPSIS', set(found), set(programs.commands) | {'help'})
-    for name, has in programs.commands.items():
+    forms = {name: has for name, has in programs.commands.items() if name != 'rollout'}  # that is nothing without start, pause, ...
+    faults += differ('SYNOPSIS', set(found), set(forms) | {'help'})
+    for name, has in forms.items():
         faults += differ(f'SYNOPSIS of {name}', found.get(name, set()), has)
     return faults
 
@@ -173,7 +175,7 @@ def check(pages, programs):
     """All complaints, each with its page before it; and how many checks there were."""
     daemon = [path for path in glob_sources('agent/**/*.c') if not path.startswith('agent/cli/')]
     results = [('pullet.1', check_pullet(pages['pullet.1'], programs)), ('pulletd.8', check_options(pages['pulletd.8'], programs)),
-               ('pullet.1', check_environment(pages['pullet.1'], glob_sources('agent/cli/**/*.c', 'lib/*.c'))),
+               ('pullet.1', check_environment(pages['pullet.1'], glob_sources('agent/cli/**/*.c', 'lib/*.c', 'agent/settings/places.c'))),
                ('pulletd.8', check_environment(pages['pulletd.8'], daemon)),
                ('libpullet.3', check_environment(pages['libpullet.3'], glob_sources('lib/*.c'))), ('libpullet.3', check_functions(pages['libpullet.3']))]
     results += [(name, check_codes(pages[name], programs.codes[name])) for name in ('pullet.1', 'pulletd.8')]

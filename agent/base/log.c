@@ -8,7 +8,9 @@
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -33,11 +35,30 @@ static const struct {
 
 static _Atomic enum log_level threshold = LOG_LEVEL_INFO;
 static _Atomic enum log_format style = LOG_FORMAT_TEXT;
+static _Atomic enum log_reader reader = LOG_READER_JOURNAL;
 
 void log_setup(enum log_level level, enum log_format format)
 {
 	threshold = level;
 	style = format;
+}
+
+/* systemd says which device and inode its journal reads. */
+static bool is_journal(void)
+{
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long device, inode;
+	struct stat st;
+
+	return stream && sscanf(stream, "%llu:%llu", &device, &inode) == 2 &&
+	       fstat(STDERR_FILENO, &st) == 0 && st.st_dev == device && st.st_ino == inode;
+}
+
+void log_find_reader(void)
+{
+	reader = isatty(STDERR_FILENO) ? LOG_READER_TERMINAL
+		 : is_journal()        ? LOG_READER_JOURNAL
+				       : LOG_READER_FILE;
 }
 
 bool log_level_parse(const char *name, enum log_level *ret_level)
@@ -77,10 +98,39 @@ static void append_text_value(struct buffer *b, const char *value)
 	buffer_fini(&shown);
 }
 
+/* "2026-11-27T04:48:01.123Z" */
+static void write_time(char text[64])
+{
+	struct timespec now;
+	struct tm tm;
+	char time[32];
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	gmtime_r(&now.tv_sec, &tm);
+	strftime(time, sizeof(time), "%Y-%m-%dT%H:%M:%S", &tm);
+	snprintf(text, 64, "%s.%03ldZ", time, now.tv_nsec / 1000000);
+}
+
+/* What stands before the message in a line of text. */
+static void write_prefix(char prefix[80], enum log_level level)
+{
+	char time[64];
+
+	prefix[0] = '\0';
+	if (reader == LOG_READER_JOURNAL) {
+		snprintf(prefix, 80, "<%c>", levels[level].priority);
+	} else if (reader == LOG_READER_FILE) {
+		write_time(time);
+		snprintf(prefix, 80, "%s %s ", time, levels[level].name);
+	}
+}
+
 static void begin_text_line(struct buffer *b, enum log_level level, const char *message)
 {
-	if (!isatty(STDERR_FILENO))
-		buffer_printf(b, "<%c>", levels[level].priority);
+	char prefix[80];
+
+	write_prefix(prefix, level);
+	buffer_append_string(b, prefix);
 	escape_append(b, message, strlen(message));
 }
 
@@ -101,16 +151,11 @@ static void append_text_line(
 
 static void begin_json_line(struct buffer *b, enum log_level level, const char *message)
 {
-	struct timespec now;
-	struct tm tm;
-	char time[32], text[64];
+	char time[64];
 
-	clock_gettime(CLOCK_REALTIME, &now);
-	gmtime_r(&now.tv_sec, &tm);
-	strftime(time, sizeof(time), "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(text, sizeof(text), "%s.%03ldZ", time, now.tv_nsec / 1000000);
+	write_time(time);
 	json_writer_begin_object(b, NULL);
-	json_writer_text(b, "time", text);
+	json_writer_text(b, "time", time);
 	json_writer_text(b, "level", levels[level].name);
 	json_writer_text(b, "message", message);
 }
@@ -133,15 +178,15 @@ static void append_json_line(
  */
 static void write_bare_line(enum log_level level, const char *message)
 {
-	char line[LINE];
+	char line[LINE], prefix[80];
 	int len;
 
+	write_prefix(prefix, level);
 	if (style == LOG_FORMAT_JSON)
 		len = snprintf(line, sizeof(line), "{\"level\":\"%s\",\"message\":\"%.*s\"}\n",
 			levels[level].name, (int)strcspn(message, "\"\\"), message);
 	else
-		len = snprintf(line, sizeof(line), "%.*s%.1000s\n", isatty(STDERR_FILENO) ? 0 : 3,
-			(char[]){'<', levels[level].priority, '>', '\0'}, message);
+		len = snprintf(line, sizeof(line), "%s%.1000s\n", prefix, message);
 	if (len > 0 && write(STDERR_FILENO, line, (size_t)len) < 0)
 		(void)0; /* nowhere to say it */
 }

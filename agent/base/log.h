@@ -1,12 +1,12 @@
 /*
  * One line per event on standard error, with a key=value tail.
  *
- * text: "<N>message key=value ..." (the <N> is journald's priority prefix, left out when standard
- * error is a terminal); json: one object per line with "time", "level", "message" and the keys. err
- * = the operator must act; warn = we degraded and carry on; info = a state changed; debug = the
- * rest. Never a secret, a token, or document content, but for values in sentences about why a
- * version was rejected (text/sentence.h), as operators see them. Unprintable characters are escaped
- * (text/escape.h).
+ * text: "message key=value ...", behind what the reader of standard error needs: for the journal
+ * its "<N>", the priority; on a terminal nothing; else "2026-11-27T04:48:01.123Z warn "; json: one
+ * object per line with "time", "level", "message" and the keys. err = the operator must act; warn =
+ * we degraded and carry on; info = a state changed; debug = the rest. Never a secret, a token, or
+ * document content, but for values in sentences about why a version was rejected (text/sentence.h),
+ * as operators see them. Unprintable characters are escaped (text/escape.h).
  *
  * Threads: any. Bound: a line is cut at 2 KiB. lib/ never logs.
  */
@@ -19,6 +19,11 @@
 enum log_level { LOG_LEVEL_ERR, LOG_LEVEL_WARN, LOG_LEVEL_INFO, LOG_LEVEL_DEBUG };
 enum log_format { LOG_FORMAT_TEXT, LOG_FORMAT_JSON };
 
+enum log_reader { LOG_READER_JOURNAL, LOG_READER_TERMINAL, LOG_READER_FILE };
+
+/* Finds out who reads standard error, by JOURNAL_STREAM; once, at the start of a program: until
+ * then it is the journal. */
+void log_find_reader(void);
 /* Sets level and format; may be called again at any time. */
 void log_setup(enum log_level level, enum log_format format);
 bool log_level_parse(const char *name, enum log_level *ret_level); /* err | warn | info | debug */

@@ -1,11 +1,13 @@
 /* pullet: a table of subcommands. Surprising: nothing; each command is a file. */
 #include "cli/common/cli.h"
+#include "cli/common/client.h"
 
 #include <locale.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "push/subscriber.h"
 #include "settings/settings.h"
 #include "http/client.h"
@@ -14,12 +16,15 @@ static const struct command {
 	const char *name, *arguments, *help;
 	int (*run)(int argc, char **argv);
 } commands[] = {
+	{"dev", "[DIR]", "serve a directory, run an agent on it, print each change", cli_dev},
 	{"get", "CONFIG KEY [--type T]", "one value of a config", cli_get},
 	{"list", "CONFIG [PREFIX]", "all values of a config", cli_list},
 	{"export", "CONFIG --format F", "a config as sh, env, json, yaml or properties",
 		cli_export},
+	{"build", "FILE -o NAME.snap", "make a snapshot of a document, for tests", cli_build},
 	{"watch", "CONFIG [-- CMD...]", "print each new version, or run a command for it",
 		cli_watch},
+	{"run", "CONFIG -- CMD...", "run a command with a config as its environment", cli_run},
 	{"status", "[CONFIG] [--json]", "current versions, their age, the last errors", cli_status},
 	{"top", "[--interval D]", "the same, live", cli_top},
 	{"doctor", "[CONFIG] [-c FILE]", "problems of this host, and what to do", cli_doctor},
@@ -27,6 +32,8 @@ static const struct command {
 	{"wait", "CONFIG --version V", "wait until this host has published a version", cli_wait},
 	{"fleet", "[CONFIG]", "which hosts run which version; `fleet wait`, `fleet forget`",
 		cli_fleet},
+	{"rollout", "start CONFIG", "a version to a fleet in waves; pause, resume, abort, status",
+		cli_rollout},
 	{"history", "CONFIG", "the stored versions", cli_history},
 	{"diff", "CONFIG [A [B]]", "what changed from one version to another", cli_diff},
 	{"explain", "CONFIG [KEY]", "why a version, or a value, is the current one", cli_explain},
@@ -115,7 +122,9 @@ int main(int argc, char **argv)
 	const struct command *c = find_command(name);
 	char help[] = "--help";
 
+	log_find_reader();
 	setlocale(LC_CTYPE, "C.UTF-8"); /* for the width of characters: all texts are UTF-8 */
+	client_choose_runtime_dir();
 	if (c)
 		return run_command_named(c, argc - 1, argv + 1);
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {

@@ -127,17 +127,29 @@ static int compare_files(struct changes_entry *e, const struct candidate *before
 	return r;
 }
 
+/* As readers saw it. */
+static int load_effective(
+	struct config *config, uint64_t generation, struct candidate **ret, char why[FILE_WHY])
+{
+	struct ledger *overrides;
+	int r = validation_load_own(config, generation, ret, &overrides, why);
+
+	if (r == 0)
+		ledger_free(overrides);
+	return r;
+}
+
 /* In a first publication all keys are new. 0, or -errno with a sentence. */
 static int compare_publication(struct changes_entry *e, struct config *config, char why[FILE_WHY])
 {
 	struct candidate *before = NULL, *after = NULL;
-	int r = validation_load(config, e->generation, NULL, &after, why);
+	int r = load_effective(config, e->generation, &after, why);
 
 	if (r)
 		return r;
 	e->origin = strdup(after->version.origin);
 	if (e->from)
-		r = validation_load(config, e->from, NULL, &before, why);
+		r = load_effective(config, e->from, &before, why);
 	if (r == 0) {
 		r = config->settings->dir
 			    ? compare_files(e, before, after, config->settings)

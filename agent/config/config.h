@@ -19,6 +19,7 @@
 #include "verify/verify.h"
 #include "version/kept_layers.h"
 #include "version/ledger.h"
+#include "version/store.h"
 #include "lib/trigger.h"
 #include "base/loop.h"
 #include "publish/publish.h"
@@ -40,6 +41,17 @@ struct config;
 struct config_totals {
 	uint64_t runs[SUPERVISOR_OUTCOMES], rejections[CHECK_COUNT];
 	uint64_t pushes, watch_changes, reload_runs, reload_failures, probe_failures;
+};
+
+/* From a push message's arrival at this host to the publication of what its pull brought; the
+ * spread that it asked for is a part of that. Bucket i counts what took less than CONFIG_LATENCY_US
+ * << i, the last one all that is longer. */
+#define CONFIG_LATENCY_US 250u
+#define CONFIG_LATENCY_BUCKETS 22
+
+struct config_latency {
+	uint64_t counts[CONFIG_LATENCY_BUCKETS];
+	uint64_t sum_us;
 };
 
 /* What all configs of an agent share. Borrowed for their whole life; a new configuration changes it
@@ -64,8 +76,10 @@ struct config_env {
 	bool once;                  /* each config runs once: no splay */
 	struct push_budget *budget; /* what may be spent on messages; NULL = anything */
 	struct log_limit
-		*goes_on; /* of repeated messages, for all configs; NULL = each for itself */
-	struct config_totals *gone; /* what freed configs had counted; NULL = not kept */
+		*goes_on;      /* of repeated messages, for all configs; NULL = each for itself */
+	struct events *events; /* the last of all configs; NULL = not kept */
+	struct config_latency *latency; /* of pushes; NULL = not counted */
+	struct config_totals *gone;     /* what freed configs had counted; NULL = not kept */
 	/* Called after each run. */
 	void (*run_ended)(void *arg, struct config *c);
 	void *arg;
@@ -107,6 +121,8 @@ struct config_status {
 	const struct ledger_pin *suspension; /* NULL = not suspended */
 	const struct ledger_override *overrides;
 	size_t override_count;
+	const struct ledger_verdict *verdicts; /* oldest first */
+	size_t verdict_count;
 	int64_t expires_ms; /* of the signature, wall clock; INT64_MAX = never */
 	bool drifted; /* the published files were changed by somebody else, and not restored */
 	bool has_notify;
@@ -164,6 +180,8 @@ void config_resumed(struct config *c);
 /* Pulls now, even if the server is in backoff (unless it asked for that itself); not while
  * suspended. forced: skips the guard, and validates rejected versions again. */
 void config_refresh(struct config *c, bool forced);
+/* Says why the pull is asked for that config_refresh() makes next: CAUSE_OPERATOR, and who. */
+void config_note_order(struct config *c, enum version_cause cause, const char *by);
 /* Queues the task on the checks' thread; runs it at once where there is no such thread. */
 void config_task_begin(struct config *c, struct config_task *t);
 /* Forgets the highest rev of each signature, so that a lower one is accepted next: the way out when
@@ -193,6 +211,8 @@ void config_status(struct config *c, struct config_status *ret_status);
 void config_snapshot_path(const struct config *c, char ret_path[CONFIG_PATH]);
 /* The URL of the last pull, or of the next one. */
 void config_url(const struct config *c, char ret_url[CONFIG_URL]);
+/* What an operator decided, for the events of the config: "pinned", and the reason, or "". */
+void config_note_decision(struct config *c, const char *what, const char *by, const char *reason);
 /* Adds what this config has counted. */
 void config_add_totals(struct config *c, struct config_totals *totals);
 

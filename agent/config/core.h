@@ -7,6 +7,7 @@
 #ifndef PULLET_CONFIG_CORE_H
 #define PULLET_CONFIG_CORE_H
 
+#include "config/events.h"
 #include "config/state.h"
 
 /* --- settle.c: after each event --- */
@@ -58,6 +59,11 @@ int validation_prepare(struct config *c, char why[FILE_WHY]);
 int validation_load(struct config *c, uint64_t generation, const struct ledger *overrides,
 	struct candidate **ret, char why[FILE_WHY]);
 
+/* The same with the overrides that it was published with, for ledger_free(); NULL: none, or an
+ * older agent's file does not say. */
+int validation_load_own(struct config *c, uint64_t generation, struct candidate **ret,
+	struct ledger **ret_overrides, char why[FILE_WHY]);
+
 /* --- publishing.c --- */
 
 void publishing_init(struct config *c);
@@ -82,6 +88,18 @@ void run_fini(struct config *c);
 void run_start_limit(struct config *c);
 /* The pull's parts are one version: 0, or latest_take()'s error with a sentence. */
 void run_take_version(struct config *c, int error, bool is_new, const char *why);
+
+/* --- reason.c: why a version is published --- */
+
+/* The next run begins: takes what was asked, else what hinted. Before the hints are read. */
+void reason_begin_run(struct config *c);
+/* Says in the version why the run under way, or the last one, began. */
+void reason_of_pull(const struct config *c, struct version *v);
+/* A pin ended, by an operator or (NULL) by itself: what it held is published for that. */
+void reason_of_released(struct config *c, const char *by);
+/* Says in the step's version, which is committed next, why and when. */
+void reason_of_step(struct config *c);
+void reason_fini(struct config *c);
 
 /* --- assembly.c: what a pull brought becomes one version --- */
 
@@ -219,6 +237,7 @@ void decisions_drop_pin(struct config *c, const char *what);
 /* --- request.c --- */
 
 void request_drop(struct config *c);
+void request_fini(struct request *q);
 /* Ends the operator's request, if there is one; why NULL = it is published. Wakes its waiters. */
 void request_answer(struct config *c, const char *why);
 /* Ends a rollback of a version that was replaced meanwhile. */
@@ -279,6 +298,8 @@ void current_start_notify(struct config *c);
 void config_report_failure(struct config *c, const char *what, const char *why);
 /* The servers have confirmed the current version, or a decision holds theirs. */
 void status_confirm(struct config *c);
+/* The config does not count any more among those that fail for their server's sake. */
+void status_forget_outage(struct config *c);
 /* How long after the last confirmation the current version is stale; CONFIG_NEVER = never. */
 #define CONFIG_NEVER UINT64_MAX
 uint64_t config_stale_ms(const struct config *c);
@@ -304,6 +325,12 @@ struct inspection;
 int inspect_check_room(const struct buffer *out, char why[FILE_WHY]);
 /* 0, or -ENODATA with a sentence: nothing is published. */
 int inspect_check_published(const struct inspection *i, char why[FILE_WHY]);
+/* Members of an object: generation, published_ms, ... */
+void inspect_write_facts(struct buffer *out, const struct version *v);
+void inspect_write_override(struct buffer *out, const struct ledger_override *o);
+/* A member: the value at key, without what is masked. */
+void inspect_write_value(struct buffer *out, const char *name, char *const *mask, const char *key,
+	const struct node *value);
 /* The patterns of masked keys; without values all are masked. */
 char *const *inspect_mask(const struct config *c, bool values);
 

@@ -14,6 +14,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "mustache/mustache.h"
+
 #define REPAIR_MS 1000u
 
 static void drift_noticed(void *arg, const char *cause);
@@ -98,6 +100,7 @@ void current_log_repair(struct config *c)
 	c->step.quiet = ours || !logs;
 	if (!ours) {
 		c->status.restored++;
+		events_note(c, EVENT_RESTORED, NULL, cause);
 		c->current.repaired_ms = now_ms;
 	}
 	if (logs)
@@ -189,6 +192,8 @@ static void digest_settings(const struct settings_config *s, char ret_digest[VER
 	buffer_printf(&b, "%d %d %d %d\n", (int)s->format, (int)s->type, s->dir != NULL,
 		(int)s->layer_count);
 	digest_texts(&b, s->format_run.argv);
+	if (s->template)
+		mustache_describe(s->template, &b);
 	for (size_t i = 0; i < s->layer_count; i++)
 		buffer_printf(&b, "%d %s\n", (int)s->layers[i].type,
 			s->layers[i].as ? s->layers[i].as : "");

@@ -93,10 +93,12 @@ static void end_expired(struct config *c, bool pin, bool suspension, bool overri
 {
 	if (pin) {
 		log_info("the pin has expired", "config", c->settings->name);
+		reason_of_released(c, NULL);
 		config_refresh(c, false);
 	}
 	if (suspension) {
 		log_info("the suspension has expired", "config", c->settings->name);
+		events_note(c, EVENT_DECIDED, NULL, "the suspension has expired");
 		run_suspension_ended(c);
 	}
 	if (overrides) {
@@ -188,6 +190,7 @@ enum situation_verdict decisions_verdict(const struct config *c, const char *sha
 void decisions_reject(
 	struct config *c, const char *sha256, const char *check, const char *rules, const char *why)
 {
+	events_note_verdict(c, check, why);
 	if (ledger_reject(c->decisions.ledger, sha256, check, rules, c->env->sys->wall_ms(), why) ==
 		0)
 		decisions_save(c);

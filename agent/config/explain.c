@@ -100,6 +100,16 @@ int explain_config(struct config *c, enum audience audience, struct buffer *out)
 	return json_writer_end_object(out);
 }
 
+int explain_forward(struct config *c, struct buffer *out)
+{
+	struct explanation e;
+
+	begin_explanation(c, AUDIENCE_OPERATOR, true, out, &e);
+	json_writer_begin_array(out, "forward");
+	explain_way_forward(&e);
+	return json_writer_end_array(out);
+}
+
 int explain_news(struct config *c, enum audience audience, struct buffer *out)
 {
 	struct explanation e;

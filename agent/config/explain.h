@@ -41,6 +41,8 @@ bool explain_repairs_soon(const struct explanation *e);
 /* --- explain_change.c; only if `all` --- */
 
 void explain_commands(const struct explanation *e);
+/* The same after a rollback: what makes new versions current again. */
+void explain_way_forward(const struct explanation *e);
 void explain_next_pull(const struct explanation *e);
 
 #endif

@@ -63,25 +63,48 @@ static void explain_gate_commands(const struct explanation *e, const char *name)
 	}
 }
 
+static const char *foresee_unpin(const struct explanation *e)
+{
+	const char *text = foresee(e, true, false);
+
+	return text ? text : "the server's versions are published again";
+}
+
 void explain_commands(const struct explanation *e)
 {
 	const struct config_status *s = &e->status;
-	const char *name = s->settings->name, *text;
+	const char *name = s->settings->name;
 
 	if (s->suspension)
 		explain_say(e, "`pullet resume %s`: pulls begin again", name);
 	else if (explain_pull_error(e)[0])
 		explain_say(e, "`pullet refresh %s`: pulls, and tries again, at once", name);
-	if (s->pin) {
-		text = foresee(e, true, false);
-		explain_say(e, "`pullet unpin %s`: %s", name,
-			text ? text : "the server's versions are published again");
-	}
+	if (s->pin)
+		explain_say(e, "`pullet unpin %s`: %s", name, foresee_unpin(e));
 	if (s->override_count)
 		explain_say(e, "`pullet override %s KEY --remove`: the server's value comes back",
 			name);
 	if (e->situation.latest == LATEST_NEW && !s->suspension)
 		explain_gate_commands(e, name);
+}
+
+void explain_way_forward(const struct explanation *e)
+{
+	const struct config_status *s = &e->status;
+	const char *name = s->settings->name;
+
+	if (s->suspension)
+		explain_say(e, "`pullet resume %s`: pulls begin again", name);
+	if (s->pin)
+		explain_say(e, "`pullet unpin %s`: %s", name, foresee_unpin(e));
+	if (e->situation.latest == LATEST_NEW) {
+		explain_gate_commands(e, name);
+		return;
+	}
+	explain_say(e, "another version at the server than the one that was rolled back is "
+		       "published when it is pulled");
+	explain_say(e, "`pullet refresh %s --force`: what the server has is published all the same",
+		name);
 }
 
 void explain_next_pull(const struct explanation *e)

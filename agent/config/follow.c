@@ -106,7 +106,20 @@ static void ledger_changed(void *arg)
 	decisions_save(arg);
 }
 
-static const struct notify_calls notify_calls = {ledger_changed, probe_failed, scrub_output};
+static void note_notify_event(void *arg, enum notify_event what, const char *why)
+{
+	static const enum event_kind kinds[] = {
+		[NOTIFY_RELOADED] = EVENT_RELOADED,
+		[NOTIFY_RELOAD_FAILED] = EVENT_RELOAD_FAILED,
+		[NOTIFY_PROBE_PASSED] = EVENT_PROBE_PASSED,
+		[NOTIFY_PROBE_FAILED] = EVENT_PROBE_FAILED,
+	};
+
+	events_note(arg, kinds[what], NULL, why[0] ? why : NULL);
+}
+
+static const struct notify_calls notify_calls = {
+	ledger_changed, probe_failed, note_notify_event, scrub_output};
 
 void current_start_notify(struct config *c)
 {

@@ -1,19 +1,20 @@
 /*
- * Versions and their differences. Surprising: everything is read from the state directory again and
+ * The versions that are kept. Surprising: everything is read from the state directory again and
  * composed as for a publication; nothing of a document is kept in memory for this.
  */
 #include "config/inspect.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config/core.h"
-#include "document/diff.h"
 #include "text/json_writer.h"
 #include "text/sentence.h"
 
 #define MAX_LEDGER (16u << 20)
+#define MAX_FORWARD (16u << 10)
 
 int inspect_check_room(const struct buffer *out, char why[FILE_WHY])
 {
@@ -49,17 +50,25 @@ static int copy_ledger(const struct ledger *l, struct ledger **ret_ledger)
 	return r;
 }
 
+static bool is_of_rollback(const struct version *v)
+{
+	return v->cause == CAUSE_ROLLBACK || v->cause == CAUSE_PROBE;
+}
+
 int inspect_begin(struct config *c, struct inspection *ret, char why[FILE_WHY])
 {
 	int r;
 
 	*ret = (struct inspection){.config = c};
+	buffer_init(&ret->forward, MAX_FORWARD);
 	r = copy_ledger(c->decisions.ledger, &ret->ledger);
 	if (r == 0)
 		r = version_copy(&c->current.version, &ret->published);
+	if (r == 0 && is_of_rollback(&ret->published))
+		r = explain_forward(c, &ret->forward);
 	if (r == 0)
 		return 0;
-	ledger_free(ret->ledger);
+	inspect_end(ret);
 	snprintf(why, FILE_WHY, "out of memory");
 	return -ENOMEM;
 }
@@ -68,6 +77,9 @@ void inspect_end(struct inspection *i)
 {
 	ledger_free(i->ledger);
 	version_fini(&i->published);
+	buffer_fini(&i->forward);
+	candidate_free(i->held);
+	free(i->held_why);
 	i->ledger = NULL;
 }
 
@@ -89,12 +101,21 @@ int inspect_check_published(const struct inspection *i, char why[FILE_WHY])
 
 /* ---- versions ---- */
 
-static void write_version_facts(struct buffer *out, const struct version *v)
+void inspect_write_facts(struct buffer *out, const struct version *v)
 {
 	const char *etag = v->parts[0].etag;
 	char url[LOG_URL_SIZE];
 
-	json_writer_number(out, "generation", v->generation);
+	if (v->generation)
+		json_writer_number(out, "generation", v->generation);
+	else
+		json_writer_null(out, "generation");
+	if (v->published_ms)
+		json_writer_number(out, "published_ms", (unsigned long long)v->published_ms);
+	else
+		json_writer_null(out, "published_ms");
+	json_writer_text(out, "cause", version_cause_name(v->cause));
+	json_writer_text(out, "by", v->by);
 	json_writer_number(out, "pulled_ms", (unsigned long long)v->pulled_ms);
 	json_writer_text(out, "sha256", v->sha256);
 	json_writer_text(out, "origin", v->origin);
@@ -109,6 +130,17 @@ static void write_version_facts(struct buffer *out, const struct version *v)
 	json_writer_end_array(out);
 	json_writer_text(out, "version", etag[0] ? etag : NULL);
 	json_writer_number(out, "bytes", version_bytes(v));
+}
+
+void inspect_write_override(struct buffer *out, const struct ledger_override *o)
+{
+	json_writer_text(out, "key", o->key);
+	json_writer_text(out, "by", o->by);
+	json_writer_text(out, "reason", o->reason);
+	if (o->until_ms == LEDGER_FOREVER)
+		json_writer_text(out, "until_ms", NULL);
+	else
+		json_writer_number(out, "until_ms", (unsigned long long)o->until_ms);
 }
 
 static void write_verdict(
@@ -140,7 +172,7 @@ static size_t write_version(
 		json_writer_number(out, "generation", generation);
 		sentence_member(out, "error", why, audience);
 	} else {
-		write_version_facts(out, &v->version);
+		inspect_write_facts(out, &v->version);
 		if (generation == i->published.generation)
 			json_writer_boolean(out, "published", true);
 		write_verdict(out, i->ledger, &v->version, audience);
@@ -169,89 +201,10 @@ int inspect_history(
 	json_writer_end_array(out);
 	if (n < count)
 		json_writer_boolean(out, "truncated", true);
+	if (i->forward.len) {
+		buffer_append(out, ",", 1);
+		buffer_append(out, i->forward.data, i->forward.len);
+	}
 	json_writer_end_object(out);
 	return inspect_check_room(out, why);
-}
-
-/* ---- differences ---- */
-
-static int find_generation_before(
-	struct config *c, uint64_t to, uint64_t *ret_generation, char why[FILE_WHY])
-{
-	uint64_t generations[STORE_MAX_KEEP];
-	size_t count = store_list(c->current.store, generations);
-
-	for (size_t i = 0; i < count; i++)
-		if (generations[i] < to) {
-			*ret_generation = generations[i];
-			return 0;
-		}
-	snprintf(why, FILE_WHY,
-		"generation %llu is the oldest in the state directory: there is nothing to compare "
-		"it with",
-		(unsigned long long)to);
-	return -ENOENT;
-}
-
-static int write_differences(char *const *mask, const struct node *before, const struct node *after,
-	struct buffer *out, char why[FILE_WHY])
-{
-	struct diff *d;
-	size_t i;
-	int r;
-
-	if (!before || !after) {
-		json_writer_text(out, "changes", NULL);
-		return 0;
-	}
-	r = diff_new(before, after, &d);
-	if (r) {
-		snprintf(why, FILE_WHY, "%s",
-			r == -EMSGSIZE ? "the answer is too long" : strerror(-r));
-		return r;
-	}
-	json_writer_begin_array(out, "changes");
-	for (i = 0; i < diff_count(d) && out->len < INSPECT_MAX_LISTED && !out->error; i++) {
-		diff_write_json(diff_at(d, i), mask, out);
-	}
-	json_writer_end_array(out);
-	if (i < diff_count(d))
-		json_writer_number(out, "more", diff_count(d) - i);
-	diff_free(d);
-	return 0;
-}
-
-int inspect_diff(const struct inspection *i, uint64_t from, uint64_t to, bool values,
-	struct buffer *out, char why[FILE_WHY])
-{
-	struct candidate *before = NULL, *after = NULL;
-	struct config *c = i->config;
-	int r = inspect_check_published(i, why);
-
-	if (r == 0 && to == 0)
-		to = i->published.generation;
-	if (r == 0 && from == 0)
-		r = find_generation_before(c, to, &from, why);
-	if (r == 0)
-		r = validation_load(c, from, NULL, &before, why);
-	if (r == 0)
-		r = validation_load(c, to, NULL, &after, why);
-	if (r == 0) {
-		json_writer_begin_object(out, NULL);
-		json_writer_text(out, "name", c->settings->name);
-		json_writer_begin_object(out, "from");
-		write_version_facts(out, &before->version);
-		json_writer_end_object(out);
-		json_writer_begin_object(out, "to");
-		write_version_facts(out, &after->version);
-		json_writer_end_object(out);
-		json_writer_boolean(out, "equal", version_same(&before->version, &after->version));
-		json_writer_boolean(out, "values", values);
-		r = write_differences(inspect_mask(c, values), before->composition.root,
-			after->composition.root, out, why);
-		json_writer_end_object(out);
-	}
-	candidate_free(before);
-	candidate_free(after);
-	return r ? r : inspect_check_room(out, why);
 }

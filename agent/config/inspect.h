@@ -4,8 +4,8 @@
  *
  * Values whose key fits one of the config's mask patterns are "***", also inside a mapping that is
  * shown as a whole; with `values` false all values are, and the answer has "values":false. The
- * versions are those of the state directory, as the servers gave them; overrides are no part of a
- * version: history and diff ignore them, explain has them as the last layers.
+ * versions are those of the state directory; diff has them as readers saw them, explain has the
+ * overrides as the last layers.
  *
  * Threads: inspect_begin() and inspect_end() the loop's; the others any (config_task), as they read
  * and parse: they see the config as it was when the inspection began. Errors: 0, or -errno with a
@@ -27,26 +27,51 @@ struct inspection { /* members are private */
 	struct config *config;
 	struct version published; /* generation 0: nothing is */
 	struct ledger *ledger;    /* a copy; NULL: there is none */
+	struct buffer forward;    /* a member of the history; empty: none */
+	/* the version that is held back, after inspect_hold(): its bytes, or where they are stored
+	 */
+	struct candidate *held;
+	uint64_t held_generation;
+	const char *held_by; /* rejection_name(); NULL: by no decision */
+	char *held_why;      /* NULL: out of memory */
 };
 
 /* Copies what may change. 0 or -ENOMEM with a sentence; then it needs no inspect_end(). */
 int inspect_begin(struct config *c, struct inspection *ret, char why[FILE_WHY]);
 void inspect_end(struct inspection *i);
+/* The question is about what is held back: copies it. 0, or -ENODATA or -ENOENT (nothing is, or it
+ * is not known) or -ENOMEM with a sentence. */
+int inspect_hold(struct inspection *i, char why[FILE_WHY]);
 /* 0, or -EAGAIN with a sentence: another version was published since. */
 int inspect_unchanged(const struct inspection *i, char why[FILE_WHY]);
 
-/* {"name":"web","versions":[...]}, newest first: generation, pulled_ms, sha256, origin, urls, the
- * first document's version (null: none), bytes of the documents; "published":true in the current
- * one; "rejected":{"by","why"} if its bytes were rejected or rolled back. A damaged one has an
- * "error" instead. "truncated":true: there are older ones, beyond INSPECT_MAX_READ. */
+/* {"name":"web","versions":[...]}, newest first: generation, published_ms and cause (null: not
+ * known, its file is of an older agent), by (the operator; null: none), pulled_ms, sha256, origin,
+ * urls, the first document's version (null: none), bytes of the documents; "published":true in the
+ * current one; "rejected":{"by","why"} if its bytes were rejected or rolled back. A damaged one has
+ * an "error" instead. "truncated":true: there are older ones, beyond INSPECT_MAX_READ. "forward" as
+ * explain_forward() has it, where the current version is a rollback's. */
 int inspect_history(
 	const struct inspection *i, enum audience audience, struct buffer *out, char why[FILE_WHY]);
 
+/* --- inspect_diff.c --- */
+
 /* {"name","from":{facts},"to":{facts},"equal":true|false,"values","changes":[...]}: facts as above,
- * equal: the same bytes; changes: each as diff_write_json() has it, none when only comments or the
- * order changed, null for bytes and for a set of files; "more": changes that are not listed, only
- * where there are some, beyond INSPECT_MAX_LISTED. to 0 = the current version, from 0 = the newest
- * one before `to`. */
+ * and "overrides":[{"key","by","reason","until_ms"}] where it has some; equal: the same bytes of
+ * the servers; changes: each as diff_write_json() has it, none when only comments or the order
+ * changed, null for bytes and for a set of files; "more": changes that are not listed, only where
+ * there are some, beyond INSPECT_MAX_LISTED. to 0 = the current version, from 0 = the newest one
+ * before `to`.
+ *
+ * The values are those that readers saw. Where an override said it, a change has
+ * "overridden_before" or "overridden_after", its key, and "server_before" or "server_after", the
+ * server's value (no member without one). "hidden" lists changes of the servers that an override
+ * hides ("override": its key). An older agent's version, whose file does not name its overrides,
+ * has none.
+ *
+ * After inspect_hold() `to` is what is held back, with the overrides of now; its generation is
+ * null unless it is stored; from 0 = the current version; "held":{"by","why"}: by null: it is
+ * published next. */
 int inspect_diff(const struct inspection *i, uint64_t from, uint64_t to, bool values,
 	struct buffer *out, char why[FILE_WHY]);
 
@@ -79,5 +104,8 @@ int explain_config(struct config *c, enum audience audience, struct buffer *out)
 /* Appends "explanation":[...]: the sentences about a new version at the server that is not current,
  * a step under way, and steps that failed; empty when there is nothing of that. */
 int explain_news(struct config *c, enum audience audience, struct buffer *out);
+/* Appends "forward":[...]: after a rollback, sentences about what makes new versions current again;
+ * without values. */
+int explain_forward(struct config *c, struct buffer *out);
 
 #endif

@@ -62,18 +62,24 @@ static void write_value(struct shown *s, const struct node *n)
 		json_writer_end_array(s->out);
 }
 
-static void write_member(
-	char *const *mask, const char *key, const struct node *n, struct buffer *out)
+void inspect_write_value(struct buffer *out, const char *name, char *const *mask, const char *key,
+	const struct node *value)
 {
 	struct shown s = {.out = out, .mask = mask};
 
 	buffer_init(&s.path, DIFF_MAX_PATHS);
 	buffer_append_string(&s.path, key);
-	if (key_path_matches(s.mask, key))
-		json_writer_boolean(out, "masked", true);
-	json_writer_member(out, "value");
-	write_value(&s, n);
+	json_writer_member(out, name);
+	write_value(&s, value);
 	buffer_fini(&s.path);
+}
+
+static void write_member(
+	char *const *mask, const char *key, const struct node *n, struct buffer *out)
+{
+	if (key_path_matches(mask, key))
+		json_writer_boolean(out, "masked", true);
+	inspect_write_value(out, "value", mask, key, n);
 }
 
 static void write_effect(char *const *mask, const char *key, const struct merge_effect *v,
@@ -111,13 +117,7 @@ static void write_layer(
 	}
 	o = &seen->ledger->overrides[i - v->composition.layer_count];
 	json_writer_boolean(out, "override", true);
-	json_writer_text(out, "key", o->key);
-	json_writer_text(out, "by", o->by);
-	json_writer_text(out, "reason", o->reason);
-	if (o->until_ms == LEDGER_FOREVER)
-		json_writer_text(out, "until_ms", NULL);
-	else
-		json_writer_number(out, "until_ms", (unsigned long long)o->until_ms);
+	inspect_write_override(out, o);
 }
 
 static bool says_something(const struct merge_effect *effects, size_t count)

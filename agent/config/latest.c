@@ -90,8 +90,10 @@ void latest_confirm(struct config *c, bool forced)
 {
 	if (c->latest.state == LATEST_NOT_KNOWN && c->current.version.generation)
 		c->latest.state = LATEST_IS_CURRENT;
-	if (forced && c->latest.state == LATEST_IS_KEPT)
-		c->latest.force = FORCE_ASKED;
+	if (!forced || c->latest.state != LATEST_IS_KEPT)
+		return;
+	c->latest.force = FORCE_ASKED;
+	reason_of_pull(c, &c->latest.candidate->version);
 }
 
 /* The same bytes under new names: the next request asks by these. */
@@ -101,6 +103,8 @@ static void rename_current(struct config *c, struct candidate *candidate)
 
 	candidate->version.generation = current->generation;
 	candidate->version.product_len = current->product_len;
+	candidate->version.published_ms = current->published_ms;
+	version_set_cause(&candidate->version, current->cause, current->by);
 	memcpy(candidate->version.settings, current->settings, sizeof(current->settings));
 	version_fini(current);
 	*current = candidate->version;
@@ -155,6 +159,7 @@ int latest_take(struct config *c, struct candidate *candidate, int error, bool o
 		return r;
 	}
 	candidate->version.generation = NOT_STORED;
+	reason_of_pull(c, &candidate->version);
 	set_state(c, LATEST_IS_KEPT);
 	c->latest.candidate = candidate;
 	c->latest.force = c->run.forced ? FORCE_ASKED : FORCE_NONE;
@@ -176,12 +181,15 @@ void latest_set_rollout(struct config *c, enum situation_rollout word, const cha
 /* The bytes of one that was current before. */
 static int load_stored(struct config *c, struct candidate *candidate, char why[FILE_WHY])
 {
-	uint64_t generation = candidate->version.generation;
+	struct version kept = candidate->version;
 	unsigned damaged;
 	int r;
 
-	version_fini(&candidate->version);
-	r = candidate_load(candidate, c->current.store, generation, &damaged, why);
+	candidate->version = (struct version){.generation = 0};
+	r = candidate_load(candidate, c->current.store, kept.generation, &damaged, why);
+	if (r == 0)
+		version_set_cause(&candidate->version, kept.cause, kept.by);
+	version_fini(&kept);
 	if (r)
 		return r;
 	candidate_drop_outputs(candidate);
@@ -227,6 +235,7 @@ static void keep_replaced(struct config *c, struct version *replaced)
 	}
 	candidate->version = *replaced;
 	*replaced = (struct version){.generation = 0};
+	version_set_cause(&candidate->version, CAUSE_PULL, NULL);
 	c->latest.candidate = candidate;
 	c->latest.state = LATEST_IS_KEPT;
 	c->latest.rollout = c->run.rollout ? ROLLOUT_OUT : ROLLOUT_NONE;

@@ -61,6 +61,7 @@ void config_free(struct config *c)
 	current_fini(c);
 	decisions_fini(c);
 	kept_layers_free(c->kept);
+	status_forget_outage(c);
 	free(c->status.error);
 	free(c->status.log_limit);
 	free(c);

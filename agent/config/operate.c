@@ -79,9 +79,7 @@ static int begin_request(struct config *c, struct request *q, char why[FILE_WHY]
 	struct request *request = malloc(sizeof(*request));
 
 	if (!request || !q->origin || (q->kind == REQUEST_ROLL_BACK && !q->verdict)) {
-		free(q->origin);
-		free(q->verdict);
-		ledger_free(q->overrides);
+		request_fini(q);
 		free(request);
 		return say_no_memory(why);
 	}
@@ -188,6 +186,7 @@ int config_unpin(struct config *c, const char *by, char why[FILE_WHY])
 	}
 	r = decisions_save_asked(c, why);
 	log_info("unpinned", "config", c->settings->name, "by", by);
+	reason_of_released(c, by);
 	config_refresh(c, false);
 	config_settle(c);
 	return r;
@@ -228,6 +227,7 @@ int config_resume(struct config *c, const char *by, char why[FILE_WHY])
 	r = decisions_save_asked(c, why);
 	log_info("resumed", "config", c->settings->name, "by", by);
 	run_suspension_ended(c);
+	config_note_order(c, CAUSE_OPERATOR, by);
 	config_refresh(c, false);
 	return r;
 }
@@ -251,6 +251,7 @@ int config_roll_back(struct config *c, uint64_t generation, const char *by, cons
 		return r;
 	snprintf(what, sizeof(what), "rollback to generation %llu", (unsigned long long)generation);
 	q.origin = make_origin(what, by, "", reason);
+	q.by = strdup(by);
 	q.verdict = make_origin("rolled back", by, "", reason);
 	log_info("a rollback was asked for", "config", c->settings->name, "from",
 		LOG_U64(c->current.version.generation), "to", LOG_U64(generation), "by", by,
@@ -331,7 +332,7 @@ static int read_override_value(const char *value, char **ret_json, char why[FILE
 static int change_overrides(
 	struct config *c, const struct ledger_override *o, char *origin, char why[FILE_WHY])
 {
-	struct request q = {.kind = REQUEST_OVERRIDES, .origin = origin};
+	struct request q = {.kind = REQUEST_OVERRIDES, .origin = origin, .by = strdup(o->by)};
 	int r = -ENOMEM;
 
 	q.overrides = decisions_copy_overrides(c->decisions.ledger);
@@ -341,8 +342,7 @@ static int change_overrides(
 		r = ledger_drop_override(q.overrides, o->key) ? 0 : -ENOENT;
 	if (r == 0)
 		return begin_request(c, &q, why);
-	ledger_free(q.overrides);
-	free(origin);
+	request_fini(&q);
 	if (r != -ENOSPC)
 		return say_no_memory(why);
 	snprintf(why, FILE_WHY, "there are %d overrides already: remove one", LEDGER_MAX_OVERRIDES);
@@ -381,7 +381,7 @@ int config_override(struct config *c, const char *key, const char *value, uint64
 
 int config_drop_override(struct config *c, const char *key, const char *by, char why[FILE_WHY])
 {
-	struct ledger_override o = {.key = (char *)(uintptr_t)key};
+	struct ledger_override o = {.key = (char *)(uintptr_t)key, .by = (char *)(uintptr_t)by};
 	char what[SETTINGS_MAX_KEY + 32];
 	int r = config_check_change(c, "", why);
 

@@ -124,6 +124,7 @@ static int prepare_state_file(struct config *c)
 	candidate->version.generation = store_next_generation(c->current.store);
 	memcpy(candidate->version.settings, c->current.settings,
 		sizeof(candidate->version.settings));
+	reason_of_step(c);
 	return decisions_write(c);
 }
 
@@ -168,6 +169,17 @@ static void log_published(struct config *c, const struct publication *p)
 			VERSION_TEXT(&c->current.version), "bytes", LOG_U64(p->text_len), "file",
 			settings_place(c->settings), "origin",
 			pulled ? NULL : c->current.version.origin);
+}
+
+/* But for a repair, which is noted with its cause, and the first pull, which the history has. */
+static void note_published_event(struct config *c)
+{
+	const struct version *v = &c->current.version;
+	bool pulled = strcmp(v->origin, "pull") == 0;
+
+	if (c->step.decision.action != ACTION_HEAL && v->cause != CAUSE_START)
+		events_note(c, EVENT_PUBLISHED, version_cause_name(v->cause),
+			pulled ? v->by : v->origin);
 }
 
 /* What follows from the version is in the ledger; the guard compared with the one before. */
@@ -253,6 +265,7 @@ static void publication_ended(struct config *c)
 	} else {
 		c->status.published_wall_ms = c->env->sys->wall_ms();
 		log_published(c, &p);
+		note_published_event(c);
 		follow_published(c);
 	}
 	if (p.not_durable)

@@ -8,6 +8,14 @@
 #include <stdlib.h>
 #include <string.h>
 
+void request_fini(struct request *q)
+{
+	ledger_free(q->overrides);
+	free(q->origin);
+	free(q->by);
+	free(q->verdict);
+}
+
 void request_drop(struct config *c)
 {
 	struct request *q = c->decisions.request;
@@ -15,9 +23,7 @@ void request_drop(struct config *c)
 	c->decisions.request = NULL;
 	if (!q)
 		return;
-	ledger_free(q->overrides);
-	free(q->origin);
-	free(q->verdict);
+	request_fini(q);
 	free(q);
 }
 

@@ -34,6 +34,9 @@ static void read_hints(struct config *c)
 	if (hints != c->run.hints || wanted != c->run.wanted)
 		c->run.repulls = 0;
 	c->run.hints = hints;
+	if (!c->run.heard_us) /* else it is a repull for the same push */
+		c->run.heard_us =
+			atomic_exchange_explicit(&c->run.topic.heard_us, 0, memory_order_relaxed);
 	c->run.followed = c->run.watch_changes;
 	c->run.wanted = wanted;
 }
@@ -54,6 +57,7 @@ static bool begin_pull(void *arg)
 	/* before the request: a message lost after this triggers another pull */
 	atomic_store_explicit(&c->run.topic.pulled, true, memory_order_release);
 	c->run.soon = false;
+	reason_begin_run(c);
 	read_hints(c);
 	c->run.forced = c->run.force;
 	c->run.force = false;
@@ -117,6 +121,8 @@ static void pull_failed(
 			c->run.missed ? c->run.missed : "", why);
 		outcome = c->run.missed_as;
 		why = both;
+	} else {
+		c->run.outage = pull_outage(c->run.pull);
 	}
 	run_fail(c, outcome, what, why);
 }
@@ -346,5 +352,6 @@ void run_fini(struct config *c)
 	watches_stop(c);
 	free(c->run.watched);
 	free(c->run.missed);
+	reason_fini(c);
 	run_drop_result(c);
 }

@@ -98,8 +98,28 @@ void run_note_rejection(struct config *c, const char *what, const char *why)
 		config_report_failure(c, what, why);
 }
 
+/* Counts how long the push that this run follows took to be published. */
+static void count_latency(struct config *c)
+{
+	struct config_latency *l = c->env->latency;
+	uint64_t now_us, us;
+	size_t i = 0;
+
+	if (!l || !c->run.heard_us || c->env->dry_run)
+		return;
+	now_us = c->env->sys->monotonic_us();
+	us = now_us > c->run.heard_us ? now_us - c->run.heard_us : 0;
+	c->run.heard_us = 0;
+	while (i < CONFIG_LATENCY_BUCKETS - 1 && us >= (uint64_t)CONFIG_LATENCY_US << i)
+		i++;
+	l->counts[i]++;
+	l->sum_us += us;
+}
+
 void run_note_published(struct config *c)
 {
+	if (c->run.state != RUN_IDLE && c->step.decision.action == ACTION_PUBLISH)
+		count_latency(c);
 	if (c->run.state != RUN_IDLE && c->step.decision.action != ACTION_HEAL)
 		note_result(c, CONFIG_PUBLISHED, NULL, NULL);
 }
@@ -109,6 +129,9 @@ static void log_held_version(struct config *c, enum rejection_reason reason, con
 	if (c->latest.said == reason)
 		return;
 	c->latest.said = reason;
+	if (reason != REJECTED_BY_OPERATOR)
+		events_note(c, EVENT_HELD, rejection_name(reason),
+			reason == REJECTED_BY_ROLLOUT ? why : NULL);
 	if (reason == REJECTED_BY_PIN)
 		log_info("pinned: a new version is not published", "config", c->settings->name,
 			"version", VERSION_TEXT(latest_version(c)));

@@ -182,6 +182,8 @@ uint64_t schedule_next_run(struct config *c, uint64_t now_ms)
 	uint64_t own_ms = add_jitter(c, supervisor_delay(&c->run.supervisor), c->settings->jitter);
 	bool again = must_repull(c) || must_retry_hints(c);
 
+	if (!again)
+		c->run.heard_us = 0;
 	if (!again && c->run.soon)
 		own_ms = add_jitter(c, FAILOVER_MS, 50);
 	else if (!again &&
@@ -227,6 +229,7 @@ void config_start(struct config *c, bool now)
 	current_start(c);
 	if (!config_suspended(c))
 		watches_start(c);
+	config_note_order(c, CAUSE_START, NULL);
 	schedule_set_due(c, now ? 0 : splay_ms(c));
 }
 
@@ -257,6 +260,7 @@ void config_refresh(struct config *c, bool forced)
 
 void run_suspension_began(struct config *c)
 {
+	status_forget_outage(c);
 	watches_stop(c);
 	trigger_suspend(&c->run.trigger);
 	schedule_arm_timer(c);

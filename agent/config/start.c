@@ -101,6 +101,16 @@ static int adopt_newer_decisions(struct config *c, const struct stored *s)
 	return r == -ENOMEM ? r : 0;
 }
 
+static void note_pinned_origin(struct version *v)
+{
+	char *origin = strdup("the pinned version came back at a start");
+
+	if (!origin)
+		return;
+	free(v->origin);
+	v->origin = origin;
+}
+
 /* Saves the bytes of a stored version once more, as the newest. The ledger goes first: the
  * decisions in that file are of its first time. 0 or -errno. */
 static int save_as_newest(struct config *c, struct version *v, char why[FILE_WHY])
@@ -119,6 +129,9 @@ static int save_as_newest(struct config *c, struct version *v, char why[FILE_WHY
 		return r;
 	}
 	read.generation = store_next_generation(c->current.store);
+	read.published_ms = c->env->sys->wall_ms();
+	version_set_cause(&read, CAUSE_PIN, ledger->pin.by);
+	note_pinned_origin(&read);
 	ledger->generation = read.generation;
 	r = decisions_save_asked(c, why);
 	if (r == 0)
@@ -225,7 +238,7 @@ static void sync_young(struct config *c)
 void current_started(struct config *c)
 {
 	name_pinned_bytes(c);
-	c->status.published_wall_ms = c->current.version.pulled_ms;
+	c->status.published_wall_ms = version_shown_ms(&c->current.version);
 	restore_confirmation(c);
 	log_info("started from the last known good", "config", c->settings->name, "generation",
 		LOG_U64(c->current.version.generation), "version",

@@ -62,6 +62,8 @@ struct run {
 	char *missed;                /* why the run needed the bootstrap */
 	enum supervisor_outcome missed_as;
 	enum kind_cause cause; /* of the last run's failure */
+	uint64_t heard_us;     /* when the push came that this run follows; 0 = it follows none */
+	struct outage *outage; /* of the failure that is reported next; NULL = none */
 	bool soon;             /* the run ended at its limit, but another address is ready */
 	struct config_waiter *waiters;
 	struct watched_layer *watched; /* one for each layer; NULL = none is */
@@ -76,8 +78,12 @@ struct run {
 	bool moved;  /* something new came since a promise was kept: it may be newer than it */
 	bool lags;   /* logged: the server does not show it */
 	bool is_new; /* this one brought a version that is not current */
-	bool force;  /* asked for the next run, */
-	bool forced; /* and for this one */
+	/* who gave the last order since the run began, and the one that it is for; NULL: nobody.
+	 * Owner of these: reason.c */
+	char *asked_by, *by;
+	unsigned char asked, began; /* enum version_cause */
+	bool force;                 /* asked for the next run, */
+	bool forced;                /* and for this one */
 };
 
 enum latest_state {
@@ -105,6 +111,7 @@ struct request {
 	char about[DIGEST_HEX];   /* the bytes that it replaces */
 	struct ledger *overrides; /* the whole new set; NULL: it is a rollback */
 	char *origin;             /* of the new version */
+	char *by;                 /* the operator; NULL = out of memory */
 	char *verdict;            /* about the replaced bytes; NULL = none */
 };
 
@@ -189,6 +196,7 @@ struct status {
 	enum config_outcome outcome; /* of the last run */
 	char *error;                 /* NULL = the last run was good */
 	struct log_limit *log_limit; /* NULL = no failure since the last good run */
+	struct outage *outage;       /* that the last failure is a part of; NULL = of none */
 	int64_t error_wall_ms, published_wall_ms, confirmed_wall_ms;
 	int64_t failing_wall_ms; /* since when; 0 = the last run was good */
 	uint64_t confirmed_ms;   /* 0 = not known, */

@@ -63,10 +63,71 @@ static const char *without_current(const char *what, char *ret_text, size_t size
 	return ret_text;
 }
 
+static enum kind_cause cause_of_error(const struct config *c)
+{
+	if (!c->status.error)
+		return KIND_CAUSE_NONE;
+	return c->run.cause == KIND_CAUSE_NONE && c->status.failed_here ? KIND_CAUSE_HOST
+									: c->run.cause;
+}
+
+static const char *null_if_empty(const char *s)
+{
+	return s[0] ? s : NULL;
+}
+
+/* It is the verdict about the servers' version, which is an event of its own. */
+static bool is_verdict(const struct config *c, const char *why)
+{
+	const struct version *latest = latest_version(c);
+	const struct ledger_verdict *v = latest ? decisions_find_verdict(c, latest->sha256) : NULL;
+
+	return v && strcmp(v->why, why) == 0;
+}
+
+void status_forget_outage(struct config *c)
+{
+	if (c->status.outage)
+		outage_forget(c->status.outage);
+	c->status.outage = NULL;
+}
+
+/* Takes the config out of the outage that it is a part of. True: its recovery is said there. */
+static bool leave_outage(struct config *c)
+{
+	struct outage *o = c->status.outage;
+
+	c->status.outage = NULL;
+	return o && outage_leave(o, c->env->sys->now_ms());
+}
+
+/* The same for a config that fails with others, for the sake of their server: a line for all. */
+static bool may_log_outage(struct config *c, struct outage *o, unsigned *ret_suppressed)
+{
+	uint64_t now_ms = c->env->sys->now_ms();
+
+	if (c->status.outage != o) {
+		leave_outage(c);
+		outage_join(o, now_ms);
+		c->status.outage = o;
+	}
+	return outage_may_log(o, now_ms, ret_suppressed);
+}
+
+/* For a failure that is a part of no outage. */
+static bool may_log_own(struct config *c, const char *what, const char *why, unsigned *ret)
+{
+	leave_outage(c);
+	return may_log_failure(c, what, why, ret);
+}
+
 void config_report_failure(struct config *c, const char *what, const char *why)
 {
+	struct outage *o = c->run.outage;
 	unsigned suppressed;
 	char text[160];
+
+	c->run.outage = NULL;
 
 	if (c->current.version.generation == 0 && !c->env->dry_run)
 		what = without_current(what, text, sizeof(text));
@@ -75,11 +136,15 @@ void config_report_failure(struct config *c, const char *what, const char *why)
 	c->status.error_wall_ms = c->env->sys->wall_ms();
 	if (!c->status.failing_wall_ms)
 		c->status.failing_wall_ms = c->status.error_wall_ms;
-	if (may_log_failure(c, what, why, &suppressed))
+	if (!is_verdict(c, why))
+		events_note(c, EVENT_FAILED, null_if_empty(kind_cause_name(cause_of_error(c))),
+			why[0] ? why : what);
+	if (o ? may_log_outage(c, o, &suppressed) : may_log_own(c, what, why, &suppressed))
 		log_warn(what, "config", c->settings->name, "why", why, "next_in_ms",
 			LOG_U64(supervisor_delay(&c->run.supervisor)), "generation",
 			LOG_U64(c->current.version.generation), "repeated",
-			suppressed ? LOG_U64(suppressed) : NULL);
+			suppressed ? LOG_U64(suppressed) : NULL, "failing_configs",
+			o && o->failing > 1 ? LOG_U64(o->failing) : NULL);
 }
 
 /* For the snapshot's readers: a signature's expiry may come sooner. */
@@ -102,8 +167,10 @@ void status_confirm(struct config *c)
 	c->status.confirmed_wall_ms = c->env->sys->wall_ms();
 	if (c->current.image)
 		image_confirm(c->current.image, c->status.confirmed_ms, status_readers_stale_ms(c));
-	if (c->status.error)
+	if (!leave_outage(c) && c->status.error)
 		log_info("recovered", "config", c->settings->name);
+	if (c->status.error)
+		events_note(c, EVENT_RECOVERED, NULL, NULL);
 	free(c->status.log_limit);
 	c->status.log_limit = NULL;
 	free(c->status.error);
@@ -194,6 +261,8 @@ static void fill_decisions(const struct config *c, struct config_status *s)
 	s->suspension = config_suspended(c) ? &c->decisions.ledger->suspension : NULL;
 	s->overrides = c->decisions.ledger->overrides;
 	s->override_count = c->decisions.ledger->override_count;
+	s->verdicts = c->decisions.ledger->verdicts;
+	s->verdict_count = c->decisions.ledger->verdict_count;
 }
 
 static void fill_next_pull(const struct config *c, struct config_status *s)
@@ -206,14 +275,6 @@ static void fill_next_pull(const struct config *c, struct config_status *s)
 	s->next_pull_in_ms = -1;
 	if (schedule_find_due(c, &due_ms))
 		s->next_pull_in_ms = due_ms > now_ms ? (int64_t)(due_ms - now_ms) : 0;
-}
-
-static enum kind_cause cause_of_error(const struct config *c)
-{
-	if (!c->status.error)
-		return KIND_CAUSE_NONE;
-	return c->run.cause == KIND_CAUSE_NONE && c->status.failed_here ? KIND_CAUSE_HOST
-									: c->run.cause;
 }
 
 void config_status(struct config *c, struct config_status *ret_status)
@@ -230,7 +291,7 @@ void config_status(struct config *c, struct config_status *ret_status)
 		.last_error_ms = c->status.error_wall_ms,
 		.failing_since_ms = c->status.failing_wall_ms,
 		.published_ms = shown == &c->current.version ? c->status.published_wall_ms
-							     : shown->pulled_ms,
+							     : version_shown_ms(shown),
 		.confirmed_ms = c->status.confirmed_wall_ms,
 		.age_ms = age_ms(c),
 		.outcome = c->status.outcome,

@@ -40,8 +40,8 @@ struct validation {
 
 /* ---- versions of the store ---- */
 
-static int load_version(struct config *c, uint64_t generation, const struct ledger *overrides,
-	const struct kept_layers *kept, struct candidate **ret, char why[FILE_WHY])
+static int read_version(
+	struct config *c, uint64_t generation, struct candidate **ret, char why[FILE_WHY])
 {
 	struct candidate *v = candidate_new();
 	unsigned damaged;
@@ -57,15 +57,54 @@ static int load_version(struct config *c, uint64_t generation, const struct ledg
 			"there is no generation %llu in the state directory: `pullet history %s` "
 			"lists those that are kept",
 			(unsigned long long)generation, c->settings->name);
-	if (r == 0) {
-		r = candidate_compose(v, c->settings, overrides, kept, why);
-		r = r == -EINVAL ? -EBADMSG : r;
-	}
 	if (r)
 		candidate_free(v);
 	else
 		*ret = v;
 	return r;
+}
+
+static int load_version(struct config *c, uint64_t generation, const struct ledger *overrides,
+	const struct kept_layers *kept, struct candidate **ret, char why[FILE_WHY])
+{
+	struct candidate *v;
+	int r = read_version(c, generation, &v, why);
+
+	if (r)
+		return r;
+	r = candidate_compose(v, c->settings, overrides, kept, why);
+	if (r)
+		candidate_free(v);
+	else
+		*ret = v;
+	return r == -EINVAL ? -EBADMSG : r;
+}
+
+int validation_load_own(struct config *c, uint64_t generation, struct candidate **ret,
+	struct ledger **ret_overrides, char why[FILE_WHY])
+{
+	struct ledger *own = NULL;
+	struct candidate *v;
+	const char *text;
+	int r = read_version(c, generation, &v, why);
+
+	if (r)
+		return r;
+	text = v->version.decisions; /* what cannot be read is unknown, as in an older file */
+	if (text && text[0] && ledger_read(text, strlen(text), &own) == -ENOMEM) {
+		snprintf(why, FILE_WHY, "out of memory");
+		r = -ENOMEM;
+	}
+	if (r == 0)
+		r = candidate_compose(v, c->settings, own, NULL, why);
+	if (r == 0) {
+		*ret = v;
+		*ret_overrides = own;
+		return 0;
+	}
+	candidate_free(v);
+	ledger_free(own);
+	return r == -EINVAL ? -EBADMSG : r;
 }
 
 int validation_load(struct config *c, uint64_t generation, const struct ledger *overrides,
@@ -293,8 +332,8 @@ static bool is_large_candidate(const struct config *c)
 {
 	const struct buffer *body = &c->step.candidate->body;
 
-	/* a schema may check a single value a million times */
-	return c->settings->schema || body->len > LARGE ||
+	/* a schema may check a single value a million times, and a template write it */
+	return c->settings->schema || c->settings->template || body->len > LARGE ||
 	       version_bytes(&c->current.version) > LARGE || has_aliases(body) ||
 	       validation_is_large_file(c, c->step.generation);
 }

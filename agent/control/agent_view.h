@@ -38,10 +38,11 @@ struct control_env {
 	struct subscriber *const *push;  /* *push is NULL without a push channel */
 	struct report *const *report;    /* *report is NULL when no receipts are written */
 	const struct configuration_status *configuration;
-	const struct config_totals *gone; /* of configs that were freed; NULL = not kept */
-	struct control_counts *counts;    /* written by api.c */
-	const char *host;                 /* name of this host in receipts */
-	int64_t started_ms;               /* wall clock */
+	const struct config_latency *latency; /* NULL = not counted */
+	const struct config_totals *gone;     /* of configs that were freed; NULL = not kept */
+	struct control_counts *counts;        /* written by api.c */
+	const char *host;                     /* name of this host in receipts */
+	int64_t started_ms;                   /* wall clock */
 };
 
 #endif

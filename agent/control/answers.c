@@ -96,6 +96,11 @@ int answers_begin(struct answers *answers, const struct answer *what, struct htt
 	}
 	*a = *what;
 	e = inspect_begin(c, &a->seen, why);
+	if (e == 0 && a->held) {
+		e = inspect_hold(&a->seen, why);
+		if (e)
+			inspect_end(&a->seen);
+	}
 	if (e) {
 		free(a);
 		return e;

@@ -32,6 +32,7 @@ struct answer {
 	void (*unmake)(void *made); /* frees made where reply() left it; NULL = nothing */
 	enum audience audience;
 	unsigned tries;
+	bool held; /* about what is held back: inspect_hold() */
 	/* input and output of compute() */
 	struct inspection seen;
 	struct buffer out;
@@ -45,8 +46,9 @@ struct answer {
 	struct answer *next;
 };
 
-/* Copies the answer and begins. The request is answered later, or at once. 0, or -EBUSY or -ENOMEM
- * with a sentence: then the request is not answered, and key and made are still the caller's. */
+/* Copies the answer and begins. The request is answered later, or at once. 0, or -EBUSY, -ENOMEM or
+ * inspect_hold()'s error with a sentence: then the request is not answered, and key and made are
+ * still the caller's. */
 int answers_begin(struct answers *answers, const struct answer *a, struct httpd_request *r,
 	struct config *c, char why[FILE_WHY]);
 /* The server ends: sends no answers any more. */

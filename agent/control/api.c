@@ -17,6 +17,7 @@
 
 #include "control/answers.h"
 #include "config/changes.h"
+#include "config/events.h"
 #include "httpd/host_header.h"
 #include "httpd/server.h"
 #include "config/inspect.h"
@@ -214,7 +215,10 @@ static void begin_slow_answer(
 		httpd_peer(r, &peer);
 		share_refused(c, &peer);
 	}
-	reply_error(r, e == -EBUSY ? 503 : 500, why);
+	if (e == -EBUSY)
+		reply_error(r, 503, why);
+	else
+		reply_errno(r, e, why);
 }
 
 static void compute_history(struct answer *a)
@@ -234,11 +238,24 @@ static void compute_diff(struct answer *a)
 		&a->seen, a->from, a->to, a->audience == AUDIENCE_OPERATOR, &a->out, a->why);
 }
 
+static void get_events(struct control *c, struct httpd_request *r, struct config *config)
+{
+	struct buffer b;
+
+	(void)c;
+	buffer_init(&b, MAX_ANSWER);
+	events_write(config, audience_of(r), &b);
+	reply_json(r, 200, &b);
+}
+
 static void get_diff(struct control *c, struct httpd_request *r, struct config *config)
 {
 	struct answer a = {.compute = compute_diff, .reply = reply_answer};
 
-	if (query_number(r, "from", 0, &a.from) && query_number(r, "to", 0, &a.to))
+	a.held = query_is_set(r, "held", false);
+	if (a.held && httpd_query(r, "to"))
+		reply_error(r, 400, "held=1 says what it compares with: it takes no to=N");
+	else if (query_number(r, "from", 0, &a.from) && query_number(r, "to", 0, &a.to))
 		begin_slow_answer(c, r, config, &a);
 }
 
@@ -413,6 +430,13 @@ static void waited_run_ended(void *arg, struct config *config)
 	reply_json(r, 200, &b);
 }
 
+static bool is_rollback(const struct httpd_request *r)
+{
+	const char *what = strrchr(httpd_path(r), '/');
+
+	return what && strcmp(what, "/rollback") == 0;
+}
+
 /* Answers a change with the current version, but for its generation. */
 static void reply_generation(
 	struct httpd_request *r, int status, struct config *config, uint64_t generation)
@@ -427,6 +451,8 @@ static void reply_generation(
 	json_writer_text(&b, "name", config_name(config));
 	json_writer_number(&b, "generation", generation);
 	json_writer_text(&b, "origin", s.version->origin);
+	if (is_rollback(r))
+		explain_forward(config, &b);
 	json_writer_end_object(&b);
 	reply_json(r, status, &b);
 }
@@ -614,12 +640,12 @@ static void post_refresh(struct control *c, struct httpd_request *r, struct conf
 
 	if (deny_suspended(r, config))
 		return;
+	describe_client(r, by);
 	if (forced)
-		log_info("forced pull requested", "config", config_name(config), "by",
-			describe_client(r, by));
+		log_info("forced pull requested", "config", config_name(config), "by", by);
 	if (query_is_set(r, "forget_rev", false) && config_forget_revs(config))
 		log_warn("the revs of signatures are forgotten: the next one is accepted", "config",
-			config_name(config), "by", describe_client(r, by));
+			config_name(config), "by", by);
 	if (query_is_set(r, "wait", false)) {
 		w = waiting_begin(c, r, config, waited_run_ended, wait_timed_out);
 		if (!w)
@@ -628,6 +654,7 @@ static void post_refresh(struct control *c, struct httpd_request *r, struct conf
 	} else {
 		httpd_reply(r, 202, "application/json", "{\"fired\":true}\n", 15);
 	}
+	config_note_order(config, CAUSE_OPERATOR, by);
 	config_refresh(config, forced);
 }
 
@@ -794,6 +821,12 @@ static void notify_report(const struct control *c, const struct config *config)
 			report_changed(*c->env->report, i);
 }
 
+/* Done, maybe not saved. */
+static bool is_decided(int error)
+{
+	return error == 0 || error == -EIO;
+}
+
 /* Answers what an operator decided: 0, or -errno with why. True: it holds. */
 static bool reply_decision(
 	struct httpd_request *r, struct config *config, int error, const char *why)
@@ -802,7 +835,14 @@ static bool reply_decision(
 		reply_errno(r, error, why);
 	else
 		reply_current(r, 200, config);
-	return error == 0 || error == -EIO; /* done, but not saved */
+	return is_decided(error);
+}
+
+static void note_decision(
+	struct config *config, int error, const char *what, const char *by, const char *reason)
+{
+	if (is_decided(error))
+		config_note_decision(config, what, by, reason);
 }
 
 static void post_pin(struct control *c, struct httpd_request *r, struct config *config)
@@ -815,6 +855,7 @@ static void post_pin(struct control *c, struct httpd_request *r, struct config *
 	if (!query_number(r, "for_ms", 0, &for_ms))
 		return;
 	error = config_pin(config, for_ms, describe_client(r, by), query_text(r, "reason"), why);
+	note_decision(config, error, "pinned", by, query_text(r, "reason"));
 	if (error)
 		reply_errno(r, error, why);
 	else
@@ -824,21 +865,25 @@ static void post_pin(struct control *c, struct httpd_request *r, struct config *
 static void post_unpin(struct control *c, struct httpd_request *r, struct config *config)
 {
 	char by[WHO], why[FILE_WHY];
+	int error = config_unpin(config, describe_client(r, by), why);
 
 	(void)c;
-	reply_decision(r, config, config_unpin(config, describe_client(r, by), why), why);
+	note_decision(config, error, "unpinned", by, "");
+	reply_decision(r, config, error, why);
 }
 
 static void post_suspend(struct control *c, struct httpd_request *r, struct config *config)
 {
+	const char *reason = query_text(r, "reason");
 	char by[WHO], why[FILE_WHY];
 	uint64_t for_ms;
+	int error;
 
-	if (!query_number(r, "for_ms", 0, &for_ms) ||
-		!reply_decision(r, config,
-			config_suspend(config, for_ms, describe_client(r, by),
-				query_text(r, "reason"), why),
-			why))
+	if (!query_number(r, "for_ms", 0, &for_ms))
+		return;
+	error = config_suspend(config, for_ms, describe_client(r, by), reason, why);
+	note_decision(config, error, "suspended", by, reason);
+	if (!reply_decision(r, config, error, why))
 		return;
 	end_pull_waits(c, config);
 	notify_report(c, config);
@@ -847,8 +892,10 @@ static void post_suspend(struct control *c, struct httpd_request *r, struct conf
 static void post_resume(struct control *c, struct httpd_request *r, struct config *config)
 {
 	char by[WHO], why[FILE_WHY];
+	int error = config_resume(config, describe_client(r, by), why);
 
-	if (reply_decision(r, config, config_resume(config, describe_client(r, by), why), why))
+	note_decision(config, error, "resumed", by, "");
+	if (reply_decision(r, config, error, why))
 		notify_report(c, config);
 }
 
@@ -871,6 +918,7 @@ static const struct route {
 	{HTTPD_GET, "/", NULL, get_page, RIGHT_READ, false, ANY},
 	{HTTPD_GET, "/page.css", NULL, get_page, RIGHT_READ, false, ANY},
 	{HTTPD_GET, "/page.js", NULL, get_page, RIGHT_READ, false, ANY},
+	{HTTPD_GET, "/detail.js", NULL, get_page, RIGHT_READ, false, ANY},
 	{HTTPD_GET, "/v1/status", NULL, get_status, RIGHT_READ, false, {NULL}},
 	{HTTPD_GET, "/v1/changes", NULL, get_changes, RIGHT_READ, false, {NULL}},
 	{HTTPD_GET, "/livez", NULL, get_livez, RIGHT_READ, false, ANY},
@@ -879,9 +927,10 @@ static const struct route {
 	{HTTPD_GET, "/readyz", NULL, get_readyz, RIGHT_READ, false, ANY},
 	{HTTPD_GET, CONFIGS, "", get_config, RIGHT_READ, false, {NULL}},
 	{HTTPD_GET, CONFIGS, "/history", get_history, RIGHT_READ, false, {NULL}},
+	{HTTPD_GET, CONFIGS, "/events", get_events, RIGHT_READ, false, {NULL}},
 	{HTTPD_GET, CONFIGS, "/wait", get_wait, RIGHT_READ, true,
 		{"generation", "version", "timeout_ms"}},
-	{HTTPD_GET, CONFIGS, "/diff", get_diff, RIGHT_READ, true, {"from", "to"}},
+	{HTTPD_GET, CONFIGS, "/diff", get_diff, RIGHT_READ, true, {"from", "to", "held"}},
 	{HTTPD_GET, CONFIGS, "/explain", get_explain, RIGHT_READ, true, {"key"}},
 	{HTTPD_POST, CONFIGS, "/refresh", post_refresh, RIGHT_OPERATE, true,
 		{"force", "forget_rev", "wait", "timeout_ms"}},
@@ -923,7 +972,7 @@ static bool route_takes(const struct route *route, const char *key)
 /* False, and answered: an unknown parameter, or a switch that is not 0 or 1. */
 static bool check_query(const struct route *route, struct httpd_request *r)
 {
-	static const char *const switches[] = {"force", "forget_rev", "wait", "remove"};
+	static const char *const switches[] = {"force", "forget_rev", "wait", "remove", "held"};
 	const char *key;
 	char why[128];
 

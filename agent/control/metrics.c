@@ -25,10 +25,15 @@ struct rows {
 
 /* ---- reading ---- */
 
+static size_t bucket_count(const struct metric *m)
+{
+	return m->buckets ? m->buckets : DISPATCHER_BUCKETS;
+}
+
 static size_t value_count(const struct metric *m)
 {
 	if (m->type == METRIC_HISTOGRAM)
-		return DISPATCHER_BUCKETS + 1; /* the sum */
+		return bucket_count(m) + 1; /* the sum */
 	return m->label ? m->values : 1;
 }
 
@@ -130,9 +135,10 @@ static char *put_number(char *at, int64_t n, enum metric_unit unit)
 {
 	char text[MAX_NUMBER], *end = text + sizeof(text), *first = end;
 	uint64_t whole = (uint64_t)n;
+	int decimals = unit == METRIC_SECONDS ? 3 : unit == METRIC_MICROSECONDS ? 6 : 0;
 
-	if (unit == METRIC_SECONDS) {
-		for (int i = 0; i < 3; i++, whole /= 10)
+	if (decimals) {
+		for (int i = 0; i < decimals; i++, whole /= 10)
 			*--first = (char)('0' + whole % 10);
 		*--first = '.';
 	}
@@ -180,15 +186,18 @@ static void append_histogram(
 	struct buffer *out, const struct metric *m, struct text labels, const int64_t *counts)
 {
 	bool seconds = m->unit == METRIC_SECONDS;
+	size_t buckets = bucket_count(m);
 	int64_t sum = 0;
 	char le[32];
 
-	for (size_t i = 0; i < DISPATCHER_BUCKETS; i++) {
+	for (size_t i = 0; i < buckets; i++) {
 		int64_t below = INT64_C(1) << i;
 
 		sum += counts[i];
-		if (i == DISPATCHER_BUCKETS - 1)
+		if (i == buckets - 1)
 			snprintf(le, sizeof(le), "le=\"+Inf\"");
+		else if (m->step)
+			snprintf(le, sizeof(le), "le=\"%.9g\"", (double)(m->step << i) / 1000000);
 		else if (seconds)
 			snprintf(le, sizeof(le), "le=\"%" PRId64 ".%03d\"", below / 1000,
 				(int)(below % 1000));
@@ -196,14 +205,14 @@ static void append_histogram(
 			snprintf(le, sizeof(le), "le=\"%" PRId64 ".0\"", below - 1);
 		append_part(out, m, "_bucket", labels, le, sum, METRIC_NUMBER);
 	}
-	append_part(out, m, "_sum", labels, "", counts[DISPATCHER_BUCKETS], m->unit);
+	append_part(out, m, "_sum", labels, "", counts[buckets], m->unit);
 	append_part(out, m, "_count", labels, "", sum, METRIC_NUMBER);
 }
 
 static void append_head(struct buffer *out, const struct metric *m, bool openmetrics)
 {
 	static const char *const types[] = {"gauge", "counter", "info", "histogram"};
-	static const char *const units[] = {NULL, "seconds", "bytes"};
+	static const char *const units[] = {NULL, "seconds", "seconds", "bytes"};
 	static const char *const endings[] = {"", "_total", "_info", ""};
 	const char *type = types[m->type];
 	int len = (int)strlen(m->name);

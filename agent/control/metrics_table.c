@@ -26,6 +26,7 @@
 #define HISTOGRAM METRIC_HISTOGRAM
 #define NUMBER METRIC_NUMBER
 #define SECONDS METRIC_SECONDS
+#define MICROSECONDS METRIC_MICROSECONDS
 #define BYTES METRIC_BYTES
 
 /* ---- the values of labels ---- */
@@ -184,6 +185,11 @@ static const struct metric total_metrics[] = {
 	{"pullet_probe_failures_total", COUNTER, NUMBER,
 		"Versions that failed their probe, and were rolled back.",
 		FIELD(totals.probe_failures)},
+	{"pullet_push_latency_seconds", HISTOGRAM, MICROSECONDS,
+		"Time from the arrival of a push message to the publication of what it announced, "
+		"with the spread that it asked for.",
+		FIELD(latency.counts[0]), .buckets = CONFIG_LATENCY_BUCKETS,
+		.step = CONFIG_LATENCY_US, .when = AT(has_push)},
 };
 
 static bool next_totals(struct metric_subject *s)
@@ -192,6 +198,9 @@ static bool next_totals(struct metric_subject *s)
 		return false;
 	if (s->env->gone)
 		s->totals = *s->env->gone;
+	s->has_push = *s->env->push;
+	if (s->env->latency)
+		s->latency = *s->env->latency;
 	for (size_t i = 0; i < s->env->settings->config_count; i++)
 		config_add_totals(s->env->configs[i], &s->totals);
 	return true;

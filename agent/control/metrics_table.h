@@ -3,8 +3,8 @@
  * metrics*.c and their test.
  *
  * A value is a field of struct metric_subject, which metric_scope.next() fills with one object
- * after the other: a config, a server. Times are milliseconds there, and seconds in the output. A
- * value below zero is absent: it has no series.
+ * after the other: a config, a server. Times are milliseconds (or microseconds) there, and seconds
+ * in the output. A value below zero is absent: it has no series.
  */
 #ifndef PULLET_METRICS_TABLE_H
 #define PULLET_METRICS_TABLE_H
@@ -15,7 +15,7 @@
 #define METRIC_LABELS 2
 
 enum metric_type { METRIC_GAUGE, METRIC_COUNTER, METRIC_INFO, METRIC_HISTOGRAM };
-enum metric_unit { METRIC_NUMBER, METRIC_SECONDS, METRIC_BYTES };
+enum metric_unit { METRIC_NUMBER, METRIC_SECONDS, METRIC_MICROSECONDS, METRIC_BYTES };
 enum metric_width { METRIC_BOOL, METRIC_32, METRIC_64 };
 
 struct metric {
@@ -30,7 +30,10 @@ struct metric {
 	const char *const *names; /* its values: one series each, */
 	const char *(*name_of)(size_t i); /* where names is NULL */
 	size_t values;                    /* their number */
-	bool is_set; /* the value is a number: the series of that number is 1, others 0 */
+	size_t buckets; /* of a histogram: counts, followed by the sum; 0 = as lib/dispatcher.h has
+			   it */
+	uint64_t step;  /* of a histogram in microseconds: bucket i is below step << i */
+	bool is_set;    /* the value is a number: the series of that number is 1, others 0 */
 };
 
 /* One object, and all its values. */
@@ -50,6 +53,8 @@ struct metric_subject {
 	} process;
 	struct configuration_status configuration;
 	struct config_totals totals;
+	struct config_latency latency;
+	bool has_push;
 	struct config_status config;
 	struct {
 		bool ready, stale, heals, only_reports, watched;

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "config/inspect.h"
+#include "control/detail.h"
 #include "control/state_names.h"
 #include "text/escape.h"
 #include "text/json_writer.h"
@@ -87,7 +88,7 @@ static void write_last_error(
 
 /* Rejections by check, and the server's version if it is not published. */
 static void write_rejections(
-	const struct config_status *s, enum audience audience, struct buffer *out)
+	struct config *c, const struct config_status *s, enum audience audience, struct buffer *out)
 {
 	json_writer_begin_object(out, "rejections_by");
 	for (int i = 0; i < CHECK_COUNT; i++)
@@ -104,6 +105,8 @@ static void write_rejections(
 	json_writer_text(out, "sha256", s->rejected->sha256);
 	write_error(out, "why", s->rejected_why, audience);
 	json_writer_boolean(out, "is_last_error", s->rejected_is_error);
+	if (rejection_is_rollback(s->rejected_by))
+		explain_forward(c, out);
 	json_writer_end_object(out);
 }
 
@@ -177,7 +180,7 @@ static void write_watch(const struct config_status *s, enum audience audience, s
 	json_writer_end_object(out);
 }
 
-int status_config(struct config *c, enum audience audience, struct buffer *out)
+static int write_config(struct config *c, bool whole, enum audience audience, struct buffer *out)
 {
 	char url[CONFIG_URL], snapshot[CONFIG_PATH];
 	struct upstream_status server;
@@ -219,7 +222,7 @@ int status_config(struct config *c, enum audience audience, struct buffer *out)
 	json_writer_number(out, "failed", s.supervisor->count[SUPERVISOR_FAILED]);
 	json_writer_end_object(out);
 	json_writer_number(out, "rejections", s.rejections);
-	write_rejections(&s, audience, out);
+	write_rejections(c, &s, audience, out);
 	explain_news(c, audience, out);
 	json_writer_number(out, "restored", s.restored);
 	json_writer_boolean(out, "drifted", s.drifted);
@@ -229,7 +232,14 @@ int status_config(struct config *c, enum audience audience, struct buffer *out)
 	write_operator_decisions(&s, out);
 	if (s.has_notify)
 		write_notify(&s.notify, audience, out);
+	if (whole)
+		detail_write(&s, audience, out);
 	return json_writer_end_object(out);
+}
+
+int status_config(struct config *c, enum audience audience, struct buffer *out)
+{
+	return write_config(c, true, audience, out);
 }
 
 int status_outcome(struct config *c, enum audience audience, struct buffer *out)
@@ -374,6 +384,7 @@ static void write_configuration(
 int status_agent(const struct control_env *env, enum audience audience, struct buffer *out)
 {
 	const struct settings *settings = env->settings;
+	static const char *const audiences[] = {"public", "reader", "operator"};
 	const struct sys *sys = loop_sys(env->loop);
 	int64_t uptime_ms = sys->wall_ms() - env->started_ms;
 
@@ -386,13 +397,14 @@ int status_agent(const struct control_env *env, enum audience audience, struct b
 	json_writer_text(out, "state_dir", settings->state_dir);
 	json_writer_text(out, "runtime_dir", settings->runtime_dir);
 	write_configuration(env->configuration, audience, out);
+	json_writer_text(out, "audience", audiences[audience]);
 	json_writer_begin_object(out, "labels");
 	for (size_t i = 0; i < settings->label_count; i++)
 		json_writer_text(out, settings->labels[i].name, settings->labels[i].value);
 	json_writer_end_object(out);
 	json_writer_begin_array(out, "configs");
 	for (size_t i = 0; i < settings->config_count; i++) {
-		status_config(env->configs[i], audience, out);
+		write_config(env->configs[i], false, audience, out);
 	}
 	json_writer_end_array(out);
 	json_writer_begin_array(out, "servers");

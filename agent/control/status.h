@@ -18,9 +18,10 @@
  * "configuration": {"file", "loaded_ms": wall clock, of the current one; "reloads", "rejections":
  * since the start; "error", "errors": the first error and the number of errors of the last one
  * read, null and 0 when it was valid; "applying": true while a new one waits for writes to finish}.
- */
+ *
+ * "audience": "public", "reader" or "operator": who the client is taken for. */
 int status_agent(const struct control_env *env, enum audience audience, struct buffer *out);
-/* GET /v1/configs/NAME. */
+/* GET /v1/configs/NAME: as in the status, and detail.h's members. */
 int status_config(struct config *c, enum audience audience, struct buffer *out);
 /* The answer to a refresh that waited. */
 int status_outcome(struct config *c, enum audience audience, struct buffer *out);

@@ -3,9 +3,9 @@
  * sd_notify(3) documents for those who do not link libsystemd (which brings four compressors and
  * libgcrypt with it).
  *
- * Surprising: only changes are sent, and the only timer is that of keepalives; until READY=1 these
- * are EXTEND_TIMEOUT_USEC, so that a start may wait for its servers for ever, and a start that
- * hangs is still killed.
+ * Surprising: READY=1 is sent in the first turn of the loop: the last known good was published and
+ * the socket opened before that, and no server is waited for. Only changes are sent, and the only
+ * timer is that of keepalives.
  */
 #include "control/systemd.h"
 
@@ -23,9 +23,8 @@
 #include "base/log.h"
 #include "text/sentence.h"
 
-#define AGAIN_MS 1000u   /* between two status texts; from a doubt or failure to the next try */
-#define EXTEND_MS 60000u /* by which the start is extended, each third of it */
-#define LOOKS 64u        /* at configs, before a status text */
+#define AGAIN_MS 1000u /* between two status texts; from a doubt or failure to the next try */
+#define LOOKS 64u      /* at configs, before a status text */
 #define MAX_MESSAGE (SYSTEMD_MAX_STATUS + 128u)
 
 /* States in the status text, in its order. */
@@ -41,9 +40,8 @@ struct systemd {
 	int fd;
 	struct sockaddr_un to;
 	socklen_t to_len;
-	uint64_t watchdog_ms; /* between keepalives; 0 = no watchdog */
-	bool ready, owes_ready;
-	size_t published;       /* the first configs that have a version */
+	uint64_t watchdog_ms;   /* between keepalives; 0 = no watchdog */
+	bool owes_ready;        /* READY=1 is due: at the start, after a reload */
 	bool doubted, withheld; /* a config was stuck at the last check; at two, which is logged */
 	struct loop_timer status;    /* the next status text */
 	struct loop_timer keepalive; /* the next keepalive, or extension of the start */
@@ -64,17 +62,6 @@ static bool send_notification(const struct systemd *s, const char *message)
 }
 
 /* ---- the status text ---- */
-
-/* Does every config have a version? Resumes at the first one that had none. */
-static bool all_published(struct systemd *s)
-{
-	const struct control_env *env = s->env;
-
-	while (s->published < env->settings->config_count &&
-		config_has_published(env->configs[s->published], 1, ""))
-		s->published++;
-	return s->published >= env->settings->config_count;
-}
 
 static unsigned char find_state(const char *name)
 {
@@ -171,10 +158,6 @@ static void send_status(void *arg)
 
 	s->checked_ms = now_ms(s);
 	loop_timer_cancel(s->env->loop, &s->status);
-	if (!s->ready && all_published(s)) {
-		s->ready = s->owes_ready = true;
-		loop_timer_set(s->env->loop, &s->keepalive, s->checked_ms);
-	}
 	if (look_around(s))
 		format_status(s, text);
 	else
@@ -197,7 +180,7 @@ void systemd_run_ended(struct systemd *s, size_t place)
 		return;
 	if (s->states && place < s->count)
 		look_at(s, place);
-	if (now_ms(s) >= s->checked_ms + AGAIN_MS || (!s->ready && all_published(s)))
+	if (now_ms(s) >= s->checked_ms + AGAIN_MS)
 		send_status(s);
 	else
 		loop_timer_set(s->env->loop, &s->status, s->checked_ms + AGAIN_MS);
@@ -207,7 +190,7 @@ void systemd_reloading(struct systemd *s)
 {
 	char message[MAX_MESSAGE];
 
-	if (!s || !s->ready)
+	if (!s)
 		return;
 	snprintf(message, sizeof(message), "RELOADING=1\nMONOTONIC_USEC=%llu",
 		(unsigned long long)loop_sys(s->env->loop)->monotonic_us());
@@ -218,9 +201,8 @@ void systemd_reloaded(struct systemd *s)
 {
 	if (!s)
 		return;
-	s->owes_ready = s->ready;
-	s->published = 0; /* other configs may be in these places */
-	free(s->states);
+	s->owes_ready = true;
+	free(s->states); /* other configs may be in these places */
 	s->states = NULL;
 	send_status(s);
 }
@@ -248,9 +230,7 @@ static bool check_progress(struct systemd *s)
 
 	if (why && s->doubted && !s->withheld) {
 		s->withheld = true;
-		log_err(s->ready ? "withholding watchdog keepalive"
-				 : "withholding start time extension",
-			"config", name, "why", why);
+		log_err("withholding watchdog keepalive", "config", name, "why", why);
 	}
 	s->doubted = why;
 	if (!why && s->withheld) {
@@ -263,13 +243,9 @@ static bool check_progress(struct systemd *s)
 static void send_keepalive(void *arg)
 {
 	struct systemd *s = arg;
-	uint64_t period_ms = s->ready ? s->watchdog_ms : EXTEND_MS / 3;
-	char extend[64];
+	uint64_t period_ms = s->watchdog_ms;
 
-	if (!period_ms)
-		return;
-	snprintf(extend, sizeof(extend), "EXTEND_TIMEOUT_USEC=%u000", EXTEND_MS);
-	if (!check_progress(s) || !send_notification(s, s->ready ? "WATCHDOG=1" : extend))
+	if (!check_progress(s) || !send_notification(s, "WATCHDOG=1"))
 		period_ms = period_ms / 4 < AGAIN_MS ? period_ms / 4 + 1 : AGAIN_MS;
 	loop_timer_set(s->env->loop, &s->keepalive, now_ms(s) + period_ms);
 }
@@ -321,8 +297,10 @@ struct systemd *systemd_start(const struct control_env *env)
 	s->watchdog_ms = read_watchdog_ms();
 	loop_timer_init(&s->status, send_status, s);
 	loop_timer_init(&s->keepalive, send_keepalive, s);
+	s->owes_ready = true;
 	loop_timer_set(env->loop, &s->status, now_ms(s));
-	loop_timer_set(env->loop, &s->keepalive, now_ms(s));
+	if (s->watchdog_ms)
+		loop_timer_set(env->loop, &s->keepalive, now_ms(s));
 	return s;
 }
 

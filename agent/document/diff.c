@@ -360,18 +360,24 @@ static int append_member(struct buffer *out, const char *name, const struct node
 	return append_json(out, n);
 }
 
-int diff_write_json(const struct diff_change *change, char *const *mask, struct buffer *out)
+int diff_write_members(const struct diff_change *change, char *const *mask, struct buffer *out)
 {
 	static const char *const kinds[] = {
 		[DIFF_ADDED] = "added", [DIFF_REMOVED] = "removed", [DIFF_CHANGED] = "changed"};
 	bool masked = key_path_matches(mask, change->path);
 
-	json_writer_begin_object(out, NULL);
 	json_writer_text(out, "change", kinds[change->kind]);
 	json_writer_text(out, "path", change->path);
 	append_member(out, "before", change->before, masked);
 	append_member(out, "after", change->after, masked);
 	if (masked)
 		json_writer_boolean(out, "masked", true);
+	return out->error;
+}
+
+int diff_write_json(const struct diff_change *change, char *const *mask, struct buffer *out)
+{
+	json_writer_begin_object(out, NULL);
+	diff_write_members(change, mask, out);
 	return json_writer_end_object(out);
 }

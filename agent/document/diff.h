@@ -67,5 +67,7 @@ int diff_write_value(
  * whole; a number JSON does not have is a string (".inf"). Masked values are "***" and there is
  * "masked":true. 0 or the buffer's error. */
 int diff_write_json(const struct diff_change *change, char *const *mask, struct buffer *out);
+/* The same members, without the braces: more may follow. */
+int diff_write_members(const struct diff_change *change, char *const *mask, struct buffer *out);
 
 #endif

@@ -398,6 +398,11 @@ static bool is_plain_word(const char *data)
 	return !((word | (word - 0x20 * ones) | (word + ones)) & 0x80 * ones);
 }
 
+static bool is_utf16(const char *data, size_t len)
+{
+	return len >= 2 && (!memcmp(data, "\xff\xfe", 2) || !memcmp(data, "\xfe\xff", 2));
+}
+
 /* The length of the character at i; 0 when it is rejected, with *err filled. */
 static size_t check_character(
 	const char *data, size_t len, size_t i, bool yaml, struct document_error *err)
@@ -411,7 +416,10 @@ static size_t check_character(
 	if (n)
 		describe_character(escape_code_point(data + i, n), err);
 	else
-		snprintf(err->message, sizeof(err->message), "the text must be UTF-8");
+		snprintf(err->message, sizeof(err->message), "the text must be UTF-8%s",
+			i == 0 && is_utf16(data, len)
+				? ", but it is UTF-16 (\"Unicode\" to Windows): save it as UTF-8"
+				: ": save it as such");
 	return 0;
 }
 

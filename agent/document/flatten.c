@@ -130,14 +130,17 @@ static void property_value(struct buffer *out, const struct flatten_value *v)
 
 static const struct form {
 	const char *before, *between, *behind;
+	char end;
 	void (*name)(struct buffer *out, const char *prefix, const struct flatten_value *v);
 	void (*value)(struct buffer *out, const struct flatten_value *v);
 	bool variables, lines; /* names are variables; a value may have lines */
 	bool no_null;
 } forms[] = {
-	[FLATTEN_SH] = {"export ", "='", "'\n", variable_name, shell_value, true, true, false},
-	[FLATTEN_ENV] = {"", "=", "\n", variable_name, plain_value, true, false, false},
-	[FLATTEN_PROPERTIES] = {"", "=", "\n", property_name, property_value, false, true, true},
+	[FLATTEN_SH] = {"export ", "='", "'", '\n', variable_name, shell_value, true, true, false},
+	[FLATTEN_ENV] = {"", "=", "", '\n', variable_name, plain_value, true, false, false},
+	[FLATTEN_PROPERTIES] = {"", "=", "", '\n', property_name, property_value, false, true,
+		true},
+	[FLATTEN_ENVIRON] = {"", "=", "", '\0', variable_name, plain_value, true, true, false},
 };
 
 /* ---- lines ---- */
@@ -165,7 +168,7 @@ static int check_variable(const struct line *line, const char *name, char why[FI
 		return 0;
 	snprintf(why, FILE_WHY,
 		"'%.*s' would be the variable %.*s, which %s: rename it, put it below another key "
-		"(app.path is APP_PATH), or export with --prefix APP_",
+		"(app.path is APP_PATH), or give all names a prefix (--prefix APP_)",
 		shown_len(line->value), line->value->key,
 		line->len < SHOWN ? (int)line->len : SHOWN, name, danger);
 	return -EINVAL;
@@ -189,7 +192,8 @@ static int write_line(const struct form *f, const char *prefix, struct line *lin
 	}
 	buffer_append_string(out, f->between);
 	f->value(out, line->value);
-	return buffer_append_string(out, f->behind);
+	buffer_append_string(out, f->behind);
+	return buffer_append(out, &f->end, 1);
 }
 
 static int by_line_name(const void *a, const void *b)

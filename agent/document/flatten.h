@@ -1,6 +1,7 @@
 /*
  * Flat keys and values as other programs read them: lines for a shell, an environment file, a
- * properties file. `pullet export` and `format: env | properties` both write with this.
+ * properties file, a program's environment. `pullet export`, `pullet run` and `format: env |
+ * properties` write with this.
  *
  * sh: export DB_HOST='...', for POSIX shells: any value comes back as it was.
  * env: DB_HOST=..., the value as it is, no quotes, no escapes; a line break cannot be in it. Exact
@@ -13,6 +14,7 @@
  * and quotes.
  * properties: as java.util.Properties.store() writes, pure ASCII; any value comes back as it was,
  * but null is left out. The key is the path, escapes and all.
+ * environ: DB_HOST=..., the value as it is, a NUL behind it: what execve() takes.
  *
  * Variables: letters upper case, each character that is no ASCII letter or digit '_', and a '_'
  * before a digit at the front: db.host to DB_HOST. A name that makes programs run or load something
@@ -28,7 +30,7 @@
 #include "document/document.h"
 #include "files/file.h"
 
-enum flatten_kind { FLATTEN_SH, FLATTEN_ENV, FLATTEN_PROPERTIES };
+enum flatten_kind { FLATTEN_SH, FLATTEN_ENV, FLATTEN_PROPERTIES, FLATTEN_ENVIRON };
 
 struct flatten_value {
 	const char *key; /* the path: segments joined with '.', '.' and '\' in them escaped */

@@ -15,6 +15,7 @@
 #include <yaml.h>
 
 #include "document/document.h"
+#include "document/slip.h"
 #include "base/hash.h"
 #include "text/sentence.h"
 
@@ -94,17 +95,6 @@ static size_t offset_of(struct reader *r, yaml_mark_t mark)
 	return r->seen_bytes;
 }
 
-/* libyaml's own words, or clearer ones. */
-static const char *clearer_problem(struct reader *r, const char *problem)
-{
-	bool start = strstr(problem, "cannot start any token");
-	size_t at = offset_of(r, r->parser.problem_mark);
-
-	if (strstr(problem, "tab character") || (start && at < r->len && r->data[at] == '\t'))
-		return "tabs cannot indent YAML: use spaces";
-	return start ? "no plain text begins with this character: put it in quotes" : problem;
-}
-
 static int parser_error(struct reader *r)
 {
 	const yaml_parser_t *p = &r->parser;
@@ -117,7 +107,9 @@ static int parser_error(struct reader *r)
 		document_place(r->data, r->len, p->problem_offset, r->error);
 		return -EINVAL;
 	}
-	return reject_at_mark(r, p->problem_mark, clearer_problem(r, problem));
+	return slip_explain(r->data, r->len, p, r->error)
+		       ? -EINVAL
+		       : reject_at_mark(r, p->problem_mark, problem);
 }
 
 static int reject_tag(struct reader *r, yaml_mark_t at, const char *tag)
@@ -125,8 +117,9 @@ static int reject_tag(struct reader *r, yaml_mark_t at, const char *tag)
 	char quoted[QUOTED];
 
 	snprintf(r->error->message, sizeof(r->error->message),
-		"the tag %s does not fit here: only the core schema's are read",
-		sentence_quote(quoted, sizeof(quoted), tag, strlen(tag), "that it has"));
+		"the tag %s does not fit here: only the core schema's are read%s",
+		sentence_quote(quoted, sizeof(quoted), tag, strlen(tag), "that it has"),
+		tag[0] == '!' ? ". ! begins a tag in YAML: put the value in quotes" : "");
 	return reject_at_mark(r, at, NULL);
 }
 
@@ -387,7 +380,8 @@ static int alias_target(struct reader *r, const struct node **ret_node)
 		return 0;
 	}
 	snprintf(r->error->message, sizeof(r->error->message),
-		"the alias *%s has no anchor before it",
+		"the alias *%s has no anchor before it. * begins an alias in YAML: put the value "
+		"in quotes",
 		sentence_quote(quoted, sizeof(quoted), name, strlen(name), ""));
 	return reject_at_mark(r, r->event.start_mark, NULL);
 }
@@ -502,6 +496,20 @@ static bool is_behind_question(struct reader *r, yaml_mark_t mark)
 	       !memchr(" \t\r\n", r->data[at], 4);
 }
 
+/* A collection or alias in the place of a key: "{{ url }}" is one to YAML. */
+static int reject_key(struct reader *r)
+{
+	yaml_mark_t mark = r->event.start_mark;
+	size_t at = offset_of(r, mark);
+
+	if (at == 0 || at >= r->len || r->data[at] != '{' || r->data[at - 1] != '{')
+		return reject_at_mark(
+			r, mark, "a key must be a plain value, not a list, mapping or alias");
+	mark.column--;
+	return reject_at_mark(
+		r, mark, "{{ begins a value of a template: fill it in first, or put it in quotes");
+}
+
 /* The name is the present event's. */
 static int read_map_key(struct reader *r, struct node *ret_key, bool *ret_merge)
 {
@@ -509,8 +517,7 @@ static int read_map_key(struct reader *r, struct node *ret_key, bool *ret_merge)
 	struct node value = {.type = NODE_STRING};
 
 	if (e->type != YAML_SCALAR_EVENT)
-		return reject_at_mark(r, e->start_mark,
-			"a key must be a plain value, not a list, mapping or alias");
+		return reject_key(r);
 	if (r->has_question && is_behind_question(r, e->start_mark))
 		return reject_at_mark(r, e->start_mark,
 			"a blank must follow the ?, or quotes must enclose the text");
@@ -746,6 +753,22 @@ static int read_empty(struct reader *r)
 	return 0;
 }
 
+/* A text without quotes was meant as a key and a value, perhaps. */
+static int check_root(struct reader *r, const struct node *root)
+{
+	size_t at = slip_offset(r->data, r->len, root->line, root->column);
+	const char *slip = root->type == NODE_STRING && root->style == STYLE_PLAIN
+				   ? slip_in_line(r->data, r->len, &at)
+				   : NULL;
+
+	if (!slip)
+		return 0; /* document.c rejects what is no mapping */
+	document_place(r->data, r->len, at, r->error);
+	snprintf(r->error->message, sizeof(r->error->message),
+		"the document must be a mapping (key: value), not a single value: %s", slip);
+	return -EINVAL;
+}
+
 static int read_document(struct reader *r)
 {
 	struct node *root;
@@ -775,7 +798,7 @@ static int read_document(struct reader *r)
 			r, r->event.start_mark, "a second document begins here: only one is read");
 	if (root->type == NODE_NULL && r->flags & DOCUMENT_ALLOW_EMPTY)
 		root->type = NODE_MAP;
-	return 0;
+	return check_root(r, root);
 }
 
 int yaml_parse(const char *data, size_t len, unsigned flags, struct document *d,

@@ -24,6 +24,7 @@ struct directory {
 struct file_watch {
 	struct loop_watch watch;
 	int fd;
+	uint32_t events;
 	struct index directories, entries;
 };
 
@@ -99,6 +100,7 @@ struct file_watch *file_watch_new(struct loop *l)
 
 	if (!d)
 		return NULL;
+	d->events = EVENTS;
 	d->fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	if (d->fd >= 0 && loop_watch(l, &d->watch, d->fd, LOOP_READ, read_inotify, d) == 0)
 		return d;
@@ -106,6 +108,11 @@ struct file_watch *file_watch_new(struct loop *l)
 		close(d->fd);
 	free(d);
 	return NULL;
+}
+
+void file_watch_creations(struct file_watch *d)
+{
+	d->events |= IN_CREATE;
 }
 
 void file_watch_free(struct file_watch *d)
@@ -167,7 +174,7 @@ static void leave_directory(struct file_watch *d, int descriptor)
 int file_watch_add(
 	struct file_watch *d, struct file_watch_entry *e, const char *dir, const char *name)
 {
-	int descriptor = inotify_add_watch(d->fd, dir, EVENTS);
+	int descriptor = inotify_add_watch(d->fd, dir, d->events);
 
 	if (descriptor < 0)
 		return -errno;

@@ -29,6 +29,9 @@ struct file_watch_entry { /* fields are private but the first two */
 /* NULL when inotify or memory is unavailable. */
 struct file_watch *file_watch_new(struct loop *l);
 void file_watch_free(struct file_watch *d);
+/* Reports also what is created, folders and links among them ("changed"), in the directories that
+ * are watched from now on. */
+void file_watch_creations(struct file_watch *d);
 /* Watches dir/name (NULL = all in it); borrows the name until the entry is removed. 0 or -errno. */
 int file_watch_add(
 	struct file_watch *d, struct file_watch_entry *e, const char *dir, const char *name);

@@ -32,6 +32,12 @@ static bool has_probe(const struct notify *a)
 	return a->o.config->probe.argv || a->o.config->probe.url;
 }
 
+static void say_happened(struct notify *a, enum notify_event what, const char *why)
+{
+	if (a->o.calls->happened)
+		a->o.calls->happened(a->o.arg, what, why);
+}
+
 /* ---- probe ---- */
 
 static void probe_ended(void *arg, bool good, const char *why)
@@ -40,6 +46,7 @@ static void probe_ended(void *arg, bool good, const char *why)
 
 	a->probe = NULL;
 	a->state = good ? PROBE_PASSED : PROBE_FAILED;
+	say_happened(a, good ? NOTIFY_PROBE_PASSED : NOTIFY_PROBE_FAILED, good ? "" : why);
 	if (good) {
 		log_info("probe passed: keeping the version", "config", a->o.config->name,
 			"generation", LOG_U64(a->watched));
@@ -105,6 +112,7 @@ static void reload_ended(void *arg, const struct reload_result *r)
 	struct notify *a = arg;
 
 	log_reload(a, r);
+	say_happened(a, r->ok ? NOTIFY_RELOADED : NOTIFY_RELOAD_FAILED, r->why);
 	if (!r->ok)
 		return;
 	a->o.ledger->notified = r->generation;

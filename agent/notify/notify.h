@@ -16,10 +16,19 @@
 
 struct notify;
 
+enum notify_event {
+	NOTIFY_RELOADED,
+	NOTIFY_RELOAD_FAILED,
+	NOTIFY_PROBE_PASSED,
+	NOTIFY_PROBE_FAILED
+};
+
 struct notify_calls {
 	void (*remember)(void *arg); /* the ledger has changed: write it */
 	/* The probe of this generation, the current one, has failed: roll it back. */
 	void (*bad)(void *arg, uint64_t generation, const char *why);
+	/* A reload or a probe has ended; why: a sentence, "" = it was good. NULL = not called. */
+	void (*happened)(void *arg, enum notify_event what, const char *why);
 	/* Appends what a program wrote without the values of masked keys. */
 	void (*scrub)(void *arg, struct buffer *out, const char *text, size_t len);
 };

@@ -329,3 +329,12 @@ unsigned keeper_sweep(bool (*is_kept)(pid_t pid))
 		waitid(P_PID, (id_t)line[i], &info, WEXITED | WNOHANG);
 	return (unsigned)all;
 }
+
+unsigned keeper_signal_children(int signo)
+{
+	size_t count = read_children(getpid(), line, 0);
+
+	for (size_t i = 0; i < count; i++)
+		kill(line[i], signo);
+	return (unsigned)count;
+}

@@ -44,5 +44,7 @@ pid_t keeper_start(const struct keeper_plan *plan);
  * has no other children. Returns how many there were, dead or not: until none, orphans of them may
  * still come. */
 unsigned keeper_sweep(bool (*is_kept)(pid_t pid));
+/* Sends a signal to each child of the calling process, from its main thread. Returns how many. */
+unsigned keeper_signal_children(int signo);
 
 #endif

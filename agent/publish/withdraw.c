@@ -1,6 +1,7 @@
 /*
  * Pages without a config. Surprising: the page stays, marked, and its futex keeps counting; so a
- * config that comes back wakes the same readers.
+ * config that comes back wakes the same readers. Unmapping the page closes it, after it was
+ * changed: that is the event that inotify has for readers in an event loop (lib/FORMAT.md).
  */
 #include "publish/withdraw.h"
 

@@ -35,6 +35,7 @@ struct pull {
 	struct version *held; /* a copy: steps go on beside the pull; NULL = nothing */
 	bool running, overloaded, forced;
 	enum kind_cause cause;
+	const struct pull_source *failed;   /* whose failure it is; NULL = none's */
 	struct http_client_response *offer; /* NULL = none */
 	uint64_t offer_until_ms;
 	size_t left; /* parts that are not done */
@@ -97,6 +98,7 @@ static void fail_pull(
 	char named[FILE_WHY];
 
 	p->pull->cause = cause;
+	p->pull->failed = p;
 	if (p->pull->count > 1) {
 		snprintf(named, sizeof(named), "%.100s: %.400s", LOG_URL(p->path), why);
 		why = named;
@@ -349,6 +351,7 @@ static int reset_parts(struct pull *pull)
 	pull->running = true;
 	pull->overloaded = false;
 	pull->cause = KIND_CAUSE_NONE;
+	pull->failed = NULL;
 	pull->left = pull->count;
 	for (size_t i = 0; r == 0 && i < pull->count; i++) {
 		pull->sources[i].shown = 0;
@@ -398,6 +401,7 @@ static void slot_lost(void *arg, const char *why)
 	struct pull_source *p = arg;
 
 	p->pull->cause = KIND_CAUSE_OVERLOADED;
+	p->pull->failed = p;
 	if (p->pull->running)
 		fail_pull(p, PULL_REJECTED, KIND_CAUSE_OVERLOADED, why);
 	else
@@ -553,6 +557,7 @@ bool pull_give_up(struct pull *pull)
 		if (x && !exchange_held(x)) {
 			p->exchange = NULL;
 			exchange_cancel(x);
+			pull->failed = p;
 			ready |= upstream_ended(p->server, &p->task, NULL);
 		}
 		cancel_part(p);
@@ -630,6 +635,18 @@ void pull_release(struct pull *pull)
 	}
 	free(pull->parts);
 	pull->parts = NULL;
+}
+
+struct outage *pull_outage(const struct pull *pull)
+{
+	const struct pull_source *p = pull->failed;
+	bool is_one = pull->cause == KIND_CAUSE_UNREACHABLE || pull->cause == KIND_CAUSE_TIMEOUT ||
+		      pull->cause == KIND_CAUSE_OVERLOADED;
+
+	if (!p || !p->server)
+		return NULL;
+	is_one |= pull->cause == KIND_CAUSE_ANSWER && upstream_fails(p->server, &p->task);
+	return is_one ? upstream_outage(p->server) : NULL;
 }
 
 struct upstream *pull_server(const struct pull *pull)

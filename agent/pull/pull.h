@@ -90,6 +90,9 @@ void pull_offer(struct pull *pull, const struct http_client_response *answer);
 const char *pull_seen(const struct pull *pull, size_t i);
 /* Why the last run failed; NONE when it did not, or was never begun. */
 enum kind_cause pull_cause(const struct pull *pull);
+/* The outage that it is a part of, when the last run failed for a server's sake: no answer, none in
+ * time, too many requests, an address that fails whatever it is asked. NULL = it did not. */
+struct outage *pull_outage(const struct pull *pull);
 /* A 429 or 503 was among the answers. */
 bool pull_overloaded(const struct pull *pull);
 /* Ends backoffs for a pull that is requested now: see upstream_lift(). */

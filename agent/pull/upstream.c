@@ -32,6 +32,7 @@ struct upstream {
 	unsigned in_flight;
 	bool handing_out, held;
 	struct log_limit log_limit;
+	struct outage outage;
 	struct exchange_session session;
 	size_t count;
 	struct backoff **backoffs; /* of the addresses */
@@ -88,6 +89,8 @@ static void log_held(struct upstream *s, uint64_t now_ms, uint64_t until_ms)
 {
 	unsigned suppressed;
 
+	if (s->held && s->outage.failing) /* the configs say that it goes on */
+		return;
 	if (!log_limit_pass(&s->log_limit, now_ms, "held", &suppressed))
 		return;
 	s->held = true;
@@ -286,6 +289,17 @@ static void note_recovery(struct upstream *s, size_t i)
 	memset(&s->log_limit, 0, sizeof(s->log_limit));
 	log_info(
 		"the server answers again", "server", upstream_name(s), "url", s->addresses[i].url);
+}
+
+struct outage *upstream_outage(struct upstream *s)
+{
+	s->outage.server = upstream_name(s);
+	return &s->outage;
+}
+
+bool upstream_fails(const struct upstream *s, const struct upstream_task *t)
+{
+	return s->backoffs[t->address]->error != NULL;
 }
 
 void upstream_dropped(struct upstream *s)

@@ -17,6 +17,7 @@
 #include "lib/dispatcher.h"
 #include "pull/backoff.h"
 #include "pull/exchange.h"
+#include "pull/outage.h"
 #include "base/loop.h"
 #include "settings/settings.h"
 #include "http/client.h"
@@ -70,6 +71,11 @@ struct upstream *upstream_new(
 void upstream_free(struct upstream *s);
 const struct settings_server *upstream_settings(const struct upstream *s);
 struct exchange_session *upstream_session(struct upstream *s);
+
+/* Of the configs that fail for this server's sake. */
+struct outage *upstream_outage(struct upstream *s);
+/* The address of the task's last transfer failed by itself, not for one document. */
+bool upstream_fails(const struct upstream *s, const struct upstream_task *t);
 
 /* Makes room in the queue for one task more, or one fewer. 0 or -ENOMEM. */
 int upstream_join(struct upstream *s);

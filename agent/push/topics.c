@@ -133,7 +133,11 @@ enum push_seen push_topics_update(
 	for (; result != PUSH_REPEATED && topic < t->topics + t->count &&
 		strcmp(topic->topic->topic, name) == 0;
 		topic++) {
+		uint64_t none = 0;
+
 		atomic_fetch_add_explicit(&topic->topic->messages, 1, memory_order_relaxed);
+		atomic_compare_exchange_strong_explicit(&topic->topic->heard_us, &none,
+			t->sys->monotonic_us(), memory_order_relaxed, memory_order_relaxed);
 		/* before the hint, whose release makes it visible to the run */
 		atomic_store_explicit(
 			&topic->topic->wanted, etag_hash(m->version), memory_order_relaxed);

@@ -27,6 +27,8 @@ struct push_topic {
 	_Atomic uint64_t wanted;   /* hash of the version last promised; 0 = none. Set before the
 				      hint */
 	_Atomic uint64_t messages; /* received for this topic */
+	_Atomic uint64_t heard_us; /* when the first of those that no run has taken came
+				      (monotonic_us); 0 = there is none. Set before the hint */
 	_Atomic bool
 		pulled; /* the caller has begun a first pull, which may have missed a message */
 };

@@ -141,6 +141,7 @@ int settings_diff(
 		.labels = !same_labels(old, new) || !same_text(old->report.host, new->report.host),
 		.listen = !same_text(old->listen, new->listen),
 		.operators = old->operators != new->operators,
+		.watch_config = old->watch_config != new->watch_config,
 		.fixed = !same_text(old->state_dir, new->state_dir)       ? "state_dir"
 			 : !same_text(old->runtime_dir, new->runtime_dir) ? "runtime_dir"
 									  : NULL,

@@ -27,7 +27,7 @@ struct settings_diff {
 	bool push;   /* the endpoints differ */
 	bool labels; /* or the name of the host */
 	bool report; /* where receipts go and what they say, except on each config */
-	bool listen, operators;
+	bool listen, operators, watch_config;
 	const char *fixed; /* a key that cannot change while the agent runs, and did; NULL = none */
 };
 

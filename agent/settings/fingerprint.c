@@ -3,8 +3,8 @@
  *
  * Surprising: files that the agent reads at each use (secrets, certificates, the user's programs)
  * do not count, as their changes need no reload; a schema counts, so that versions it rejected are
- * validated again at once, and so does the key of a push channel, which lasts as long as the
- * connection.
+ * validated again at once, a template, which is another text of the same version, and the key of a
+ * push channel, which lasts as long as the connection.
  */
 #include "settings/fingerprint.h"
 
@@ -15,6 +15,7 @@
 #include "lib/buffer.h"
 #include "crypto/digest.h"
 #include "files/trusted.h"
+#include "mustache/mustache.h"
 
 #define MAX_TEXT (256u << 20)
 #define MAX_CONTENT (16u << 20)
@@ -148,6 +149,8 @@ static void resolve_config(struct loader *l, struct settings_config *c)
 	buffer_printf(&text, "%d ", (int)c->verify.bind); /* others that share its key count */
 	if (c->schema)
 		add_content(l, c->schema, &text);
+	if (c->template)
+		mustache_describe(c->template, &text);
 	if (c->schema_dir)
 		add_contents(l, c->schema_dir, &text);
 	finish_print(l, &text, &c->print);

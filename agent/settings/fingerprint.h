@@ -12,8 +12,8 @@
 /* Prints a value and its key, as written. */
 void settings_print_node(struct loader *l, const struct node *n, struct settings_print *ret_print);
 /* When all files are read and all servers found: adds what counts but is written elsewhere: the
- * servers of a config, the ids of its owner, the text of its schema; the key file of the push
- * channel. A server without a name is no more than its url, and has none. */
+ * servers of a config, the ids of its owner, the text of its schema and template; the key file of
+ * the push channel. A server without a name is no more than its url, and has none. */
 void settings_print_resolve(struct loader *l);
 
 #endif

@@ -36,6 +36,13 @@ struct marks {
 	size_t count;
 };
 
+/* A mapping of the file, for who looks for a key in the wrong one. */
+struct mapping;
+struct section {
+	const char *name, *below; /* "tls", "servers: NAME: tls:" */
+	const struct mapping *keys;
+};
+
 /* What env_file says (environment.c). */
 struct environment {
 	struct variable {
@@ -48,10 +55,15 @@ struct environment {
 struct loader {
 	struct settings *s;
 	settings_report report;
+	settings_report look; /* of what is not there on this host; NULL = nobody looks */
+	bool look_all;        /* mounts that may hang, and what is in schemas, too */
 	void *arg;
 	char **files; /* their names; places point at them */
 	size_t file_count;
 	const char *file; /* being read */
+	const char *text; /* of it, without a byte order mark; NULL = unknown */
+	size_t text_len;
+	const struct section *sections; /* ends without a name */
 	size_t errors;
 	bool config_missed; /* a file or config was invalid: "no config is set" would mislead */
 	bool no_memory;

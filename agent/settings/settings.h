@@ -62,13 +62,16 @@ enum settings_format {
 	SETTINGS_FORMAT_JSON,
 	SETTINGS_FORMAT_ENV,
 	SETTINGS_FORMAT_PROPERTIES,
-	SETTINGS_FORMAT_RUN /* what a program makes of it */
+	SETTINGS_FORMAT_TEMPLATE, /* what a mustache template makes of it */
+	SETTINGS_FORMAT_RUN       /* what a program makes of it */
 };
 
 /* Fingerprint of what was written, for diff.h. */
 struct settings_print {
 	unsigned char bytes[16];
 };
+
+struct mustache;
 
 struct settings_push {
 	char *endpoint;        /* tcp://host:port or ipc://path */
@@ -218,6 +221,8 @@ struct settings_config {
 	bool snapshot;           /* true; not for bytes, nor for a set of files */
 	enum settings_format format; /* verbatim; of several layers YAML */
 	struct settings_command format_run;
+	char *template_file;       /* absolute path; NULL = none */
+	struct mustache *template; /* what was in it when the settings were read */
 	struct settings_verify verify;
 	struct settings_guard guard;
 	char *schema;     /* absolute path of a JSON Schema; NULL = none */
@@ -252,12 +257,13 @@ struct settings_report {
 };
 
 struct settings {
-	char *state_dir;     /* /var/lib/pullet */
-	char *runtime_dir;   /* /run/pullet */
+	char *state_dir; /* by default what places.h says */
+	char *runtime_dir;
 	char *listen;        /* HOST:PORT or NULL */
 	char **listen_names; /* names that clients may call this host by; ends with NULL; or NULL */
 	gid_t operators;     /* who may change and see values; (gid_t)-1 = nobody but root and the
 				agent's user */
+	bool watch_config;   /* a changed file of this configuration is as a SIGHUP */
 	enum log_level log_level;
 	enum log_format log_format;
 	struct settings_label *labels;
@@ -283,7 +289,14 @@ typedef void (*settings_report)(void *arg, const char *message);
  * *ret_settings, or the number of errors (> 0), all reported. */
 int settings_load(
 	const char *path, settings_report report, void *arg, struct settings **ret_settings);
-/* The same, but no config is needed: for commands that use only the servers. */
+/* The same, and looks whether the local files, directories and programs that are named can be used
+ * by this user: each that cannot is said to look, also when there are errors. all: also what a
+ * mount that hangs could hold up, and what is in schemas. */
+int settings_load_looking(const char *path, settings_report report, settings_report look, bool all,
+	void *arg, struct settings **ret_settings);
+/* True when the file can be read, and neither it nor conf.d say anything but comments. */
+bool settings_is_untouched(const char *path);
+/* The same as settings_load(), but no config is needed: for commands that use only the servers. */
 int settings_load_servers(
 	const char *path, settings_report report, void *arg, struct settings **ret_settings);
 /* The same from memory, one file, for tests and the fuzzer. */

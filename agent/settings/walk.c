@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "settings/guess.h"
 #include "settings/value.h"
 
 /* ---- errors ---- */
@@ -28,13 +29,17 @@ struct place walk_key_place(const struct loader *l, const struct node *n)
 void walk_complain(struct loader *l, const struct node *n, const struct key *k, const char *why)
 {
 	bool is_path = k->check == settings_check_url_path; /* whose query may be a secret */
+	struct place place = walk_place(l, n);
+	const char *guess = guess_value(l, n, 1u << NODE_STRING, &place);
+	const char *mark = *guess ? ": " : "";
 	char shown[SETTINGS_SHOWN];
 
 	if (k->hidden || !n->text)
-		loader_complain(l, walk_place(l, n), "%s %s", k->name, why);
+		loader_complain(l, place, "%s %s%s%s", k->name, why, mark, guess);
 	else
-		loader_complain(l, walk_place(l, n), "%s: %s %s", k->name,
-			settings_shown(is_path ? LOG_URL(n->text) : n->text, shown), why);
+		loader_complain(l, place, "%s: %s %s%s%s", k->name,
+			settings_shown(is_path ? LOG_URL(n->text) : n->text, shown), why, mark,
+			guess);
 }
 
 bool walk_expect(struct loader *l, const struct node *n, const char *name, unsigned types,
@@ -54,10 +59,14 @@ bool walk_expect(struct loader *l, const struct node *n, const char *name, unsig
 		types == 1u << NODE_STRING && ((n->type >= NODE_BOOL && n->type < NODE_STRING) ||
 						      (n->type == NODE_MAP && !n->key));
 
+	struct place place = walk_place(l, n);
+	const char *guess;
+
 	if (types & 1u << n->type)
 		return true;
-	loader_complain(l, walk_place(l, n), "%s must be %s, but it is %s%s", name, wanted,
-		is[n->type], quotes ? ": put it in quotes" : "");
+	guess = quotes ? "put it in quotes" : guess_value(l, n, types, &place);
+	loader_complain(l, place, "%s must be %s, but it is %s%s%s", name, wanted, is[n->type],
+		*guess ? ": " : "", guess);
 	return false;
 }
 
@@ -90,8 +99,8 @@ void walk_set_text(struct loader *l, const struct node *n, const struct key *k, 
 	why = k->check(n->text);
 	if (why)
 		walk_complain(l, n, k, why);
-	else
-		*member = loader_copy(l, n->text);
+	else if ((*member = loader_copy(l, n->text)))
+		look_at(l, n, k->name, k->look, k->hidden, n->text);
 }
 
 void walk_set_duration(struct loader *l, const struct node *n, const struct key *k, void *object)
@@ -203,11 +212,16 @@ void walk_set_mode(struct loader *l, const struct node *n, const struct key *k, 
 
 void walk_set_bool(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
-	static const struct choice choices[] = {{"true", true}, {"false", false}, {NULL, 0}};
-	struct key row = *k;
+	/* what counts is how it was written: quotes do no harm */
+	bool is_true = n->text && !strcmp(n->text, "true"),
+	     is_false = n->text && !strcmp(n->text, "false");
+	const char *guess = n->text ? guess_boolean(n->text) : NULL;
 
-	row.choices = choices;
-	walk_set_choice(l, n, &row, object);
+	if (n->type == NODE_BOOL || is_true || is_false)
+		store_value(object, k, n->type == NODE_BOOL ? n->boolean : is_true);
+	else
+		loader_complain(l, walk_place(l, n), "%s must be true or false%s%s", k->name,
+			guess ? ": write " : "", guess ? guess : "");
 }
 
 /* ---- several texts ---- */
@@ -268,11 +282,22 @@ void walk_set_argv(struct loader *l, const struct node *n, const struct key *k, 
 	why = settings_check_path(program->text);
 	if (why)
 		walk_complain(l, program, k, why);
+	else
+		look_at_program(l, program, k->name, program->text);
 }
 
 /* ---- mappings ---- */
 
-static const struct key *nearest_key(const struct mapping *m, const char *word)
+const struct key *walk_find_key(const struct mapping *m, const char *name)
+{
+	for (size_t i = 0; i < m->count; i++)
+		if (!strcmp(m->keys[i].name, name))
+			return &m->keys[i];
+	return NULL;
+}
+
+/* The row whose name is spelled most like the word, with at most so many other letters. */
+static const struct key *nearest_key(const struct mapping *m, const char *word, size_t most)
 {
 	const struct key *best = NULL;
 	unsigned least = UINT_MAX;
@@ -282,7 +307,7 @@ static const struct key *nearest_key(const struct mapping *m, const char *word)
 		size_t limit = (a > b ? a : b) / 3;
 		unsigned d = settings_distance(word, m->keys[i].name);
 
-		if (d <= limit && d < least) {
+		if (d <= limit && d <= most && d < least) {
 			least = d;
 			best = &m->keys[i];
 		}
@@ -290,11 +315,39 @@ static const struct key *nearest_key(const struct mapping *m, const char *word)
 	return best;
 }
 
+/* True when the key, or one that is nearly spelled so, belongs into another mapping. */
+static bool complain_of_section(struct loader *l, const struct node *n, const char *where)
+{
+	char shown[SETTINGS_SHOWN];
+	const struct key *k;
+
+	settings_shown(n->key, shown);
+	for (unsigned near = 0; near < 2; near++)
+		for (const struct section *s = l->sections; s && s->name; s++) {
+			k = near ? nearest_key(s->keys, n->key, 1) : walk_find_key(s->keys, n->key);
+			if (!k)
+				continue;
+			if (near)
+				loader_complain(l, walk_key_place(l, n),
+					"unknown key %s in %s: did you mean %s, a key of %s? Move "
+					"it below %s",
+					shown, where, k->name, s->name, s->below);
+			else
+				loader_complain(l, walk_key_place(l, n),
+					"unknown key %s in %s: it is a key of %s: move it below %s",
+					shown, where, s->name, s->below);
+			return true;
+		}
+	return false;
+}
+
 static void complain_unknown(
 	struct loader *l, const struct node *n, const struct mapping *m, const char *where)
 {
-	const struct key *k = nearest_key(m, n->key);
+	const struct key *k = nearest_key(m, n->key, SIZE_MAX);
+	struct place place = walk_key_place(l, n);
 	char shown[SETTINGS_SHOWN], known[512] = "";
+	const char *guess;
 
 	if (k) {
 		loader_complain(l, walk_key_place(l, n),
@@ -302,6 +355,14 @@ static void complain_unknown(
 			where, k->name);
 		return;
 	}
+	guess = guess_key(l, n, &place);
+	if (guess) {
+		loader_complain(l, place, "unknown key %s in %s: %s", settings_shown(n->key, shown),
+			where, guess);
+		return;
+	}
+	if (complain_of_section(l, n, where))
+		return;
 	for (size_t i = 0; i < m->count; i++) {
 		size_t len = strlen(known);
 
@@ -320,9 +381,8 @@ void walk_mapping(struct loader *l, const struct node *map, const struct mapping
 	assert(m->count <= LOADER_MAX_KEYS);
 	seen = seen ? seen : own;
 	for (const struct node *n = map->first; n; n = n->next) {
-		for (k = m->keys; k < m->keys + m->count && strcmp(k->name, n->key) != 0;)
-			k++;
-		if (k == m->keys + m->count) {
+		k = walk_find_key(m, n->key);
+		if (!k) {
 			complain_unknown(l, n, m, where);
 			continue;
 		}

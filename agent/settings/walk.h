@@ -12,6 +12,7 @@
 
 #include "document/document.h"
 #include "settings/loader.h"
+#include "settings/look.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))
 #define MEMBER(type, member)                                                                       \
@@ -41,8 +42,9 @@ struct key {
 	const struct mapping *mapping; /* the keys below this one; of the same object */
 	const char *wanted; /* what they are: "a mapping with ..."; NULL = it may be empty */
 	bool required;
-	bool merges; /* may stand in several files: they add to each other */
-	bool hidden; /* the value is never shown: it is a secret, or may be one by mistake */
+	bool merges;    /* may stand in several files: they add to each other */
+	enum look look; /* of a path */
+	bool hidden;    /* the value is never shown: it is a secret, or may be one by mistake */
 };
 
 struct mapping {
@@ -85,6 +87,8 @@ void walk_free_texts(char **texts);
 /* The row's mapping, into the same object. */
 void walk_set_mapping(struct loader *l, const struct node *n, const struct key *k, void *object);
 
+/* The row of a key, or NULL. */
+const struct key *walk_find_key(const struct mapping *m, const char *name);
 /* Each child by its row. seen has a place per row where several files may set the keys of one
  * object, else it is NULL. */
 void walk_mapping(struct loader *l, const struct node *map, const struct mapping *m,

@@ -14,6 +14,7 @@
 
 #include "document/diff.h"
 #include "document/flatten.h"
+#include "mustache/mustache.h"
 
 #define GONE UINT_MAX /* of holders: the body is */
 
@@ -218,6 +219,21 @@ int candidate_load(struct candidate *c, struct store *store, uint64_t generation
 	return r;
 }
 
+struct candidate *candidate_copy(const struct candidate *from)
+{
+	struct candidate *c = candidate_new();
+	int r = c ? version_copy(&from->version, &c->version) : -ENOMEM;
+
+	if (r == 0 && from->body.len)
+		r = buffer_append(&c->body, from->body.data, from->body.len);
+	if (r == 0) {
+		find_pieces(c);
+		return c;
+	}
+	candidate_free(c);
+	return NULL;
+}
+
 int candidate_append_product(struct candidate *c)
 {
 	int r;
@@ -301,6 +317,8 @@ static int make_text(struct candidate *c, const struct settings_config *config, 
 		r = flatten_write(root,
 			format == SETTINGS_FORMAT_ENV ? FLATTEN_ENV : FLATTEN_PROPERTIES, &c->text,
 			why);
+	else if (format == SETTINGS_FORMAT_TEMPLATE)
+		r = mustache_render(config->template, root, &c->text, why);
 	else
 		r = write_as_document(root, format, &c->text, why);
 	c->text.max = CANDIDATE_MAX_TEXT; /* a program may make more of it */

@@ -54,6 +54,8 @@ int candidate_take(struct candidate *c, const struct pull *g, struct store *stor
 /* From a version of the store; 0 = the newest. */
 int candidate_load(struct candidate *c, struct store *store, uint64_t generation,
 	unsigned *ret_damaged, char why[FILE_WHY]);
+/* Version, but for its decisions, and bytes of another one; NULL when there is no memory. */
+struct candidate *candidate_copy(const struct candidate *from);
 /* Appends the output of `format: run` to the body that is saved: a start does not run the program.
  * 0 or the buffer's error. */
 int candidate_append_product(struct candidate *c);

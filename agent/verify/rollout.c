@@ -1,6 +1,6 @@
 /*
  * Decides rollouts. Surprising: an unknown key is an error, never "everybody": a misspelt one must
- * not reach the whole fleet.
+ * not reach the whole fleet. `plan` is known, and not looked into.
  */
 #include "verify/rollout.h"
 
@@ -139,7 +139,7 @@ static int match_labels(const struct node *map, const struct rollout_host *host,
 /* ---- the document ---- */
 
 struct plan { /* NULL: no such key */
-	const struct node *percent, *salt, *labels, *version, *waves;
+	const struct node *percent, *salt, *labels, *version, *waves, *plan;
 };
 
 static int read_plan(const struct node *root, struct plan *ret, char why[FILE_WHY])
@@ -153,6 +153,7 @@ static int read_plan(const struct node *root, struct plan *ret, char why[FILE_WH
 		{"labels", &ret->labels},
 		{"version", &ret->version},
 		{"waves", &ret->waves},
+		{"plan", &ret->plan},
 	};
 	char sentence[160];
 

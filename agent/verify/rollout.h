@@ -8,6 +8,7 @@
  *     waves:                 # instead of percent; before the first one nobody
  *       - {at: 2026-11-21T03:00:00Z, percent: 1}
  *       - {at: 2026-11-21T04:00:00Z, percent: 100}
+ *     plan: {...}            # what `pullet rollout` notes for itself; it is not looked into
  *
  * A host's place is the first 8 bytes of SHA-256(salt, newline, host) as a big-endian fraction of
  * 2^64, times 100: it is in when that is below the percentage. So a growing percentage only adds

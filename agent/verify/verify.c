@@ -13,6 +13,7 @@
 #include "document/key_path.h"
 #include "base/log.h"
 #include "schema/files.h"
+#include "mustache/mustache.h"
 #include "crypto/minisign.h"
 
 struct verify {
@@ -64,6 +65,8 @@ static int make_id(struct verify *v)
 	add_texts(&b, "keys", c->verify.public_keys);
 	buffer_printf(&b, "%d %d\n", (int)c->verify.bind, c->verify.rev_required);
 	add_texts(&b, "format", c->format_run.argv);
+	if (c->template)
+		mustache_describe(c->template, &b);
 	add_texts(&b, "check", c->check.argv);
 	r = buffer_append_string(&b, v->schema ? schema_files_digest(v->schema) : "");
 	if (r == 0)

@@ -63,7 +63,7 @@ void verify_free(struct verify *v);
 /* Reads what the checks need, when it has changed since. 0, or -errno with a sentence. *ret_note:
  * something to log once ("" = nothing); valid until the next call. */
 int verify_ready(struct verify *v, const char **ret_note, char why[FILE_WHY]);
-/* A digest of all rules, the schema's text included. */
+/* A digest of all rules, the texts of schema and template included. */
 const char *verify_id(const struct verify *v);
 int verify_try(struct verify *v, const struct verify_case *c, struct verify_result *ret_result);
 

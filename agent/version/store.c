@@ -308,10 +308,11 @@ int version_copy(const struct version *v, struct version *ret_copy)
 	int r = 0;
 
 	copy.decisions = NULL;
+	copy.by = v->by ? strdup(v->by) : NULL;
 	copy.part_count = 0;
 	copy.parts = calloc(v->part_count ? v->part_count : 1, sizeof(*copy.parts));
 	copy.origin = v->origin ? strdup(v->origin) : NULL;
-	if (!copy.parts || (v->origin && !copy.origin))
+	if (!copy.parts || (v->origin && !copy.origin) || (v->by && !copy.by))
 		r = -ENOMEM;
 	for (size_t i = 0; r == 0 && i < v->part_count; i++, copy.part_count++) {
 		r = part_copy(&v->parts[i], &copy.parts[i]);
@@ -331,8 +332,52 @@ void version_fini(struct version *v)
 		part_fini(&v->parts[i]);
 	free(v->parts);
 	free(v->origin);
+	free(v->by);
 	free(v->decisions);
 	*v = (struct version){.generation = 0};
+}
+
+static const char *const causes[VERSION_CAUSES] = {
+	[CAUSE_PULL] = "pull",
+	[CAUSE_PUSH] = "push",
+	[CAUSE_WATCH] = "watch",
+	[CAUSE_START] = "start",
+	[CAUSE_OPERATOR] = "operator",
+	[CAUSE_ROLLBACK] = "rollback",
+	[CAUSE_PROBE] = "probe",
+	[CAUSE_OVERRIDE] = "override",
+	[CAUSE_PIN] = "pin",
+	[CAUSE_SETTINGS] = "settings",
+};
+
+const char *version_cause_name(enum version_cause cause)
+{
+	return causes[cause];
+}
+
+/* A word that this version of the agent does not know is unknown. */
+static enum version_cause parse_cause(const char *name)
+{
+	int i = VERSION_CAUSES - 1;
+
+	while (i > CAUSE_UNKNOWN && (!name || strcmp(name, causes[i]) != 0))
+		i--;
+	return (enum version_cause)i;
+}
+
+int version_set_cause(struct version *v, enum version_cause cause, const char *by)
+{
+	char *copy = by ? strdup(by) : NULL;
+
+	free(v->by);
+	v->by = copy;
+	v->cause = (unsigned char)cause;
+	return by && !copy ? -ENOMEM : 0;
+}
+
+int64_t version_shown_ms(const struct version *v)
+{
+	return v->published_ms ? v->published_ms : v->pulled_ms;
 }
 
 bool version_same(const struct version *a, const struct version *b)
@@ -388,6 +433,12 @@ static void append_facts(const struct version *v, struct buffer *out)
 	json_writer_number(out, "pulled_ms", (unsigned long long)v->pulled_ms);
 	json_writer_text(out, "sha256", v->sha256);
 	json_writer_text(out, "origin", v->origin);
+	if (v->published_ms)
+		json_writer_number(out, "published_ms", (unsigned long long)v->published_ms);
+	if (v->cause)
+		json_writer_text(out, "cause", causes[v->cause]);
+	if (v->by)
+		json_writer_text(out, "by", v->by);
 	if (v->product_len)
 		json_writer_number(out, "product", v->product_len);
 	if (v->settings[0])
@@ -482,24 +533,43 @@ static int parse_decisions(const struct node *root, struct version *ret)
 	return r == 0 || r == -ENOMEM ? r : -EBADMSG;
 }
 
+/* A number of at least 0; 0 where there is none, or another one. */
+static int64_t stored_number(const struct node *map, const char *name)
+{
+	const struct node *n = node_find(map, name);
+
+	return n && n->type == NODE_INT && n->integer > 0 ? n->integer : 0;
+}
+
+/* Texts that older state files do not have are empty. */
+static int parse_texts(const struct node *root, struct version *ret)
+{
+	const char *origin = stored_text(root, "origin"), *settings = stored_text(root, "settings");
+
+	ret->origin = strdup(origin ? origin : "pull");
+	if (!ret->origin)
+		return -ENOMEM;
+	if (settings && strlen(settings) < sizeof(ret->settings))
+		memcpy(ret->settings, settings, strlen(settings) + 1);
+	return version_set_cause(
+		ret, parse_cause(stored_text(root, "cause")), stored_text(root, "by"));
+}
+
 /* 0, and the caller ends *ret with version_fini(); or an error. */
 static int parse_facts(const char *line, size_t len, struct version *ret)
 {
 	struct document *d = NULL;
 	struct document_error e;
-	const struct node *generation, *pulled, *product, *root;
-	const char *sha256, *origin, *settings;
+	const struct node *generation, *product, *root;
+	const char *sha256;
 	int r = document_parse(DOCUMENT_JSON, line, len, 0, &d, &e);
 
 	if (r)
 		return r == -ENOMEM ? r : -EBADMSG;
 	root = document_root(d);
 	generation = node_find(root, "generation");
-	pulled = node_find(root, "pulled_ms");
 	product = node_find(root, "product");
 	sha256 = stored_text(root, "sha256");
-	origin = stored_text(root, "origin");
-	settings = stored_text(root, "settings"); /* older state files have none */
 	*ret = (struct version){.generation = 0};
 	if (!generation || generation->type != NODE_INT || !sha256 ||
 		strlen(sha256) >= sizeof(ret->sha256))
@@ -508,20 +578,15 @@ static int parse_facts(const char *line, size_t len, struct version *ret)
 		r = parse_parts(root, ret);
 	if (r == 0)
 		r = parse_decisions(root, ret);
-	if (r == 0) {
-		ret->origin = strdup(origin ? origin : "pull");
-		r = ret->origin ? 0 : -ENOMEM;
-	}
+	if (r == 0)
+		r = parse_texts(root, ret);
 	if (r == 0) {
 		ret->generation = (uint64_t)generation->integer;
-		ret->pulled_ms = pulled && pulled->type == NODE_INT && pulled->integer > 0
-					 ? pulled->integer
-					 : 0;
+		ret->pulled_ms = stored_number(root, "pulled_ms");
+		ret->published_ms = stored_number(root, "published_ms");
 		ret->product_len =
 			product && product->type == NODE_INT ? (size_t)product->integer : 0;
 		memcpy(ret->sha256, sha256, strlen(sha256) + 1);
-		if (settings && strlen(settings) < sizeof(ret->settings))
-			memcpy(ret->settings, settings, strlen(settings) + 1);
 	} else {
 		version_fini(ret);
 	}

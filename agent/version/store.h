@@ -39,13 +39,35 @@ struct part {
 	size_t len;                       /* bytes in the body, behind those of the parts before */
 };
 
+/* Why a version was published: what began the pull that brought it, or what was done instead. */
+enum version_cause {
+	CAUSE_UNKNOWN, /* its file is of an older agent */
+	CAUSE_PULL,    /* the interval */
+	CAUSE_PUSH,
+	CAUSE_WATCH,
+	CAUSE_START,    /* the first pull of an agent, or of a configuration of it */
+	CAUSE_OPERATOR, /* who asked for a pull */
+	CAUSE_ROLLBACK, /* an operator's */
+	CAUSE_PROBE,    /* a rollback, too */
+	CAUSE_OVERRIDE, /* made, removed or expired */
+	CAUSE_PIN,      /* it ended, or brought the version back */
+	CAUSE_SETTINGS, /* the configuration asks for another form */
+	VERSION_CAUSES
+};
+
+/* As in state files and answers; NULL = unknown. */
+const char *version_cause_name(enum version_cause cause);
+
 /* The first digits of a digest, and a NUL: enough to notice that settings are others. */
 #define VERSION_SETTINGS 16
 
 struct version { /* the facts of one accepted version */
 	uint64_t generation;
 	int64_t pulled_ms;       /* wall clock */
+	int64_t published_ms;    /* the same, of its state file; 0 = unknown, an older agent's */
+	char *by;                /* the operator; NULL = none */
 	char sha256[DIGEST_HEX]; /* of the bytes of all parts */
+	unsigned char cause;     /* enum version_cause; here there is a byte to spare */
 	char *origin;            /* "pull", or the request and its user; never NULL */
 	size_t part_count;       /* 1 to STORE_MAX_PARTS */
 	struct part *parts;
@@ -60,6 +82,10 @@ struct version { /* the facts of one accepted version */
 /* Copies all but the decisions. 0 or -ENOMEM; then *ret_copy needs no version_fini(). */
 int version_copy(const struct version *v, struct version *ret_copy);
 void version_fini(struct version *v);
+/* Sets why it is published; by may be NULL. 0 or -ENOMEM: by is unknown. */
+int version_set_cause(struct version *v, enum version_cause cause, const char *by);
+/* When it was published; of an older agent's version when it was pulled. */
+int64_t version_shown_ms(const struct version *v);
 /* The same bytes in the same parts. */
 bool version_same(const struct version *a, const struct version *b);
 /* Bytes of the documents, without signatures. */

@@ -28,14 +28,20 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
+#include <cstdio>
 #include <exception>
 #include <limits>
+#include <map>
 #include <memory>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <system_error>
 #include <type_traits>
+#include <utility>
+#include <variant>
+#include <vector>
 
 namespace pullet
 {
@@ -202,6 +208,33 @@ class error : public std::system_error
 	{
 	}
 };
+
+/* A value that is missing, or is not of the type: from config::decode(). */
+class decode_error : public std::runtime_error
+{
+      public:
+	decode_error(const std::string &file, std::uint64_t generation, std::string which,
+		const std::string &what)
+	    : std::runtime_error(file + ", generation " + std::to_string(generation) + ": " +
+				 (which.empty() ? "the configuration" : which) + " " + what),
+	      name(std::move(which)), number(generation)
+	{
+	}
+	const std::string &key() const noexcept
+	{
+		return name;
+	}
+	std::uint64_t generation() const noexcept
+	{
+		return number;
+	}
+
+      private:
+	std::string name;
+	std::uint64_t number;
+};
+
+class decoder;
 
 /* Tag of a constructor: succeeds before the agent has published anything. */
 enum class first { must_be_there, may_come };
@@ -377,6 +410,35 @@ class config
 		return ::pullet_withdrawn(handle.get());
 	}
 
+	/* Fills an aggregate from this version, or from what is below prefix. Its members are named
+	 *by a function beside it:
+	 *
+	 *	struct database { std::string host; int port = 5432; };
+	 *	void pullet_fields(pullet::decoder &d, database &to)
+	 *	{
+	 *		d.required("host", to.host);
+	 *		d.optional("port", to.port);
+	 *	}
+	 *
+	 * Throws decode_error. */
+	template <class T> T decode(const std::string &prefix = "") const;
+
+	/* The path of the snapshot. */
+	std::string_view path() const noexcept
+	{
+		return ::pullet_path(handle.get());
+	}
+	/* A descriptor for an event loop, as pullet_fd(3): refresh() once when it is readable.
+	 * Owned by this object. Throws error. */
+	int fd() const
+	{
+		int r = ::pullet_fd(handle.get());
+
+		if (r < 0)
+			throw error(r);
+		return r;
+	}
+
 	/* For functions of pullet.h; still owned by this object. */
 	::pullet_handle *native_handle() const noexcept
 	{
@@ -453,6 +515,261 @@ class key
       private:
 	::pullet_key k;
 };
+
+namespace detail
+{
+/* A name as a segment of a key. */
+inline std::string escape(std::string_view name)
+{
+	std::string out;
+
+	for (char c : name) {
+		if (c == '.' || c == '\\')
+			out += '\\';
+		out += c;
+	}
+	return out;
+}
+
+template <class> struct list_of : std::false_type {
+};
+template <class T> struct list_of<std::vector<T>> : std::true_type {
+};
+template <class> struct map_of : std::false_type {
+};
+template <class T> struct map_of<std::map<std::string, T>> : std::true_type {
+};
+template <class> struct maybe_of : std::false_type {
+};
+template <class T> struct maybe_of<std::optional<T>> : std::true_type {
+};
+} // namespace detail
+
+/* What pullet_fields() gets: reads the members of one aggregate. They are bool, integers, floating
+ * types, std::string, std::chrono::milliseconds, aggregates with a pullet_fields() of their own,
+ * and std::optional, std::vector and std::map<std::string, ...> of those. A value of another type
+ * is an error, never the default. */
+class decoder
+{
+      public:
+	decoder(const config &from, std::string key) : c(from), at(std::move(key))
+	{
+	}
+
+	/* Missing or null is an error. */
+	template <class T> void required(std::string_view name, T &to)
+	{
+		child(name).read(to, false);
+	}
+	/* Missing or null leaves it as it was. */
+	template <class T> void optional(std::string_view name, T &to)
+	{
+		decoder d = child(name);
+
+		if (d.is_there())
+			d.read(to, false);
+	}
+	/* The same for bytes, as in "64KiB". */
+	template <class T> void required_size(std::string_view name, T &to)
+	{
+		child(name).read(to, true);
+	}
+	template <class T> void optional_size(std::string_view name, T &to)
+	{
+		decoder d = child(name);
+
+		if (d.is_there())
+			d.read(to, true);
+	}
+
+	template <class T> void read(T &to, bool is_size)
+	{
+		if constexpr (detail::maybe_of<T>::value) {
+			if (is_there())
+				read(to.emplace(), is_size);
+			else
+				to.reset();
+		} else if constexpr (detail::list_of<T>::value) {
+			to = T(static_cast<std::size_t>(container(PULLET_LIST, "a list")));
+			for (std::size_t i = 0; i < to.size(); i++)
+				child(std::to_string(i)).read(to[i], is_size);
+		} else if constexpr (detail::map_of<T>::value) {
+			container(PULLET_MAP, "a mapping");
+			to.clear();
+			for (const auto &name : members())
+				child(name).read(to[name], is_size);
+		} else if constexpr (std::is_same_v<T, std::string>) {
+			auto text = detail::text_of(found());
+
+			if (!text)
+				fail("a text");
+			to = std::string(*text);
+		} else if constexpr (std::is_arithmetic_v<T> ||
+				     std::is_same_v<T, std::chrono::milliseconds>) {
+			scalar(to, is_size);
+		} else {
+			if (!at.empty())
+				container(PULLET_MAP, "a mapping");
+			pullet_fields(*this, to);
+		}
+	}
+
+      private:
+	decoder child(std::string_view name) const
+	{
+		std::string key = detail::escape(name);
+
+		return decoder(c, at.empty() ? key : at + "." + key);
+	}
+
+	const value *found()
+	{
+		auto v = c.find(at);
+
+		if (!v || v->type == PULLET_NULL)
+			throw decode_error(std::string(c.path()), c.generation(), at,
+				v ? "is null" : "is missing");
+		last = *v;
+		return &last;
+	}
+	bool is_there() const noexcept
+	{
+		auto v = c.find(at);
+
+		return v && v->type != PULLET_NULL;
+	}
+
+	[[noreturn]] void fail(const std::string &wanted)
+	{
+		static const char *const names[] = {"null", "true or false", "an integer",
+			"a number", "another text", "a list", "a mapping"};
+
+		throw decode_error(std::string(c.path()), c.generation(), at,
+			"must be " + wanted + ", but is " + names[found()->type]);
+	}
+
+	std::uint64_t container(pullet_type type, const char *wanted)
+	{
+		if (found()->type != type)
+			fail(wanted);
+		if (last.count > c.size())
+			throw error(-EBADMSG, std::string(c.path()));
+		return last.count;
+	}
+
+	/* The names of a mapping's members. */
+	std::vector<std::string> members() const
+	{
+		std::vector<std::string> names;
+		std::string below = at + ".";
+
+		c.for_each(below, [&](std::string_view key, const value &) {
+			std::string name;
+			std::size_t i = below.size();
+
+			for (; i < key.size() && key[i] != '.'; i++) {
+				if (key[i] == '\\' && i + 1 < key.size())
+					i++;
+				name += key[i];
+			}
+			if (i == key.size())
+				names.push_back(name);
+		});
+		return names;
+	}
+
+	/* Two fallbacks tell what is of the type, and fits, from what is not. */
+	template <class T> void scalar(T &to, bool is_size)
+	{
+		T one{}, other{};
+		const char *wanted = "a number that fits";
+
+		found();
+		if constexpr (std::is_same_v<T, std::chrono::milliseconds>) {
+			other = T(1);
+			wanted = "a duration such as \"10s\"";
+		} else {
+			other = static_cast<T>(1);
+		}
+		if constexpr (std::is_same_v<T, bool>)
+			wanted = "true or false";
+		else if constexpr (std::is_integral_v<T>)
+			wanted = is_size ? "a size such as \"64KiB\"" : "an integer that fits";
+		auto get = [&](T fallback) {
+			if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
+				if (is_size)
+					return c.get_size(at, fallback);
+			return c.get(at, fallback);
+		};
+		T a = get(one), b = get(other);
+		if (a == one && b == other)
+			fail(wanted);
+		to = a;
+	}
+
+	const config &c;
+	std::string at;
+	value last{};
+};
+
+template <class T> T config::decode(const std::string &prefix) const
+{
+	T to{};
+
+	decoder(*this, prefix).read(to, false);
+	return to;
+}
+
+/* ---- for tests of applications ---- */
+
+/* A scalar, or how many items or members: pullet::write() wants those of containers, too. */
+using entry_value = std::variant<std::nullptr_t, bool, std::int64_t, double, std::string>;
+
+/* Writes a snapshot of scalars to a path, in place of the one there, whose next version it is:
+ *
+ *	pullet::write("./test.snap", {{"db.host", "test"}, {"db.port", 5432}});
+ *
+ * Throws error. For documents with lists and mappings there is `pullet build`. */
+inline void write(const std::string &path,
+	const std::vector<std::pair<std::string, entry_value>> &values,
+	const std::string &version = "")
+{
+	std::vector<::pullet_entry> entries;
+	std::vector<std::string> texts(values.size());
+
+	for (std::size_t i = 0; i < values.size(); i++) {
+		::pullet_entry e{};
+		const auto &v = values[i].second;
+
+		e.key = values[i].first.data();
+		e.key_len = values[i].first.size();
+		if (auto *b = std::get_if<bool>(&v)) {
+			e.value.type = PULLET_BOOL;
+			e.value.boolean = *b;
+			texts[i] = *b ? "true" : "false";
+		} else if (auto *n = std::get_if<std::int64_t>(&v)) {
+			e.value.type = PULLET_INT;
+			e.value.integer = *n;
+			texts[i] = std::to_string(*n);
+		} else if (auto *d = std::get_if<double>(&v)) {
+			e.value.type = PULLET_DOUBLE;
+			e.value.number = *d;
+			char text[32];
+
+			std::snprintf(text, sizeof(text), "%.17g", *d);
+			texts[i] = text;
+		} else if (auto *s = std::get_if<std::string>(&v)) {
+			e.value.type = PULLET_STRING;
+			texts[i] = *s;
+		}
+		e.value.text = texts[i].c_str();
+		e.value.len = texts[i].size();
+		entries.push_back(e);
+	}
+	int r = ::pullet_write(path.c_str(), entries.data(), entries.size(), version.c_str());
+	if (r < 0)
+		throw error(r, path);
+}
 
 } // namespace pullet
 

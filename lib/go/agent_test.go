@@ -5,72 +5,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"sort"
 	"sync/atomic"
 	"syscall"
 	"testing"
 	"unsafe"
 )
 
-type entry struct {
-	key   string
-	kind  Type
-	value uint64
-	text  string
-}
-
 func text(key, value string) entry { return entry{key, String, 0, value} }
-
-func pad(b []byte, to int) []byte {
-	for len(b)%to != 0 {
-		b = append(b, 0)
-	}
-	return b
-}
-
-// build makes an image, as the agent does; a key that xxh3 does not take is not in its index.
-func build(generation uint64, version string, entries ...entry) []byte {
-	le := binary.LittleEndian
-	sort.Slice(entries, func(i, j int) bool { return entries[i].key < entries[j].key })
-	slots := 2
-	for slots < 2*len(entries) || slots <= len(entries) {
-		slots *= 2
-	}
-	b := make([]byte, headerSize+8*slots)
-	order := len(b)
-	b = pad(append(b, make([]byte, 4*len(entries))...), 8)
-	records := len(b)
-	for i, e := range entries {
-		le.PutUint32(b[order+4*i:], uint32(len(b)))
-		if len(e.key) <= hashedKey {
-			hash := xxh3(e.key)
-			slot := int(hash) & (slots - 1)
-			for le.Uint32(b[headerSize+8*slot+4:]) != 0 {
-				slot = (slot + 1) & (slots - 1)
-			}
-			le.PutUint64(b[headerSize+8*slot:], hash>>32|uint64(len(b))<<32)
-		}
-		b = le.AppendUint64(b, e.value)
-		b = le.AppendUint32(b, uint32(len(e.text)))
-		b = le.AppendUint32(b, uint32(len(e.key))|uint32(e.kind)<<24)
-		b = append(append(append(append(b, e.key...), 0), e.text...), 0)
-		b = pad(b, 8)
-	}
-	at := len(b)
-	b = pad(append(append(b, version...), 0), 8)
-	copy(b, imageMagic)
-	le.PutUint64(b[16:], uint64(len(b)))
-	le.PutUint64(b[24:], generation)
-	for i, n := range []int{len(entries), slots, headerSize, order, records, at} {
-		le.PutUint32(b[40+4*i:], uint32(n))
-	}
-	return seal(b)
-}
-
-func seal(b []byte) []byte {
-	binary.LittleEndian.PutUint64(b[8:], xxh64(b[16:]))
-	return b
-}
 
 // An agent writes as the real one does: rename, generation, futex, wake.
 type agent struct {

@@ -40,3 +40,20 @@ func ExampleConfig_Wait() {
 		}
 	}()
 }
+
+// Fill a struct; the values before are the defaults.
+func ExampleConfig_Decode() {
+	c, err := pullet.Open("../../tests/golden/one.snap")
+	if err != nil {
+		log.Fatal(err)
+	}
+	cfg := struct {
+		Only    string `pullet:",required"`
+		Timeout time.Duration
+	}{Timeout: 10 * time.Second}
+	if err := c.Decode(&cfg); err != nil {
+		log.Fatal(err) // nothing was changed
+	}
+	fmt.Println(cfg.Only, cfg.Timeout)
+	// Output: value 10s
+}

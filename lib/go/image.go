@@ -229,6 +229,27 @@ func (m *image) bisect(key string) uint64 {
 	return 0
 }
 
+// each calls fn with each good record whose key begins with prefix, in order, until it returns false.
+func (m *image) each(prefix string, fn func(key string, o uint64) bool) bool {
+	for i := m.lowerBound(prefix); i < m.count; i++ {
+		o, bytes, ok := m.at(i)
+		if !ok {
+			continue
+		}
+		key := string(bytes)
+		if key < prefix {
+			continue
+		}
+		if !strings.HasPrefix(key, prefix) {
+			break
+		}
+		if !fn(key, o) {
+			return false
+		}
+	}
+	return true
+}
+
 // copy takes the value of a good record out of the image.
 func (m *image) copy(o uint64) Value {
 	v := Value{Type: m.kind(o), Text: string(m.text(o))}

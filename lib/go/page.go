@@ -13,7 +13,6 @@ import (
 const (
 	pageSize      = 4096
 	pageMagic     = uint64(0x01504E45474C5550) // "PULGENP\x01" as a little-endian number
-	futexWait     = 0                          // FUTEX_WAIT, shared
 	clockBoottime = 7
 )
 
@@ -55,14 +54,22 @@ func (p *page) isAt(path string) bool {
 }
 
 func (p *page) unmap() {
-	if p.data != nil {
+	if p.data != nil && p.file != nil { // not a Fake's
 		_ = syscall.Munmap(p.data)
 		p.data = nil
 	}
 }
 
+func (p *page) word64(at int) *uint64 { return (*uint64)(unsafe.Pointer(&p.data[at])) }
+func (p *page) word32(at int) *uint32 { return (*uint32)(unsafe.Pointer(&p.data[at])) }
+
+// bytesOf are the bytes of some words, aligned as these are.
+func bytesOf(words []uint64) []byte {
+	return unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), 8*len(words))
+}
+
 func (p *page) load(at int) uint64 {
-	n := atomic.LoadUint64((*uint64)(unsafe.Pointer(&p.data[at])))
+	n := atomic.LoadUint64(p.word64(at))
 	runtime.KeepAlive(p)
 	return n
 }
@@ -73,26 +80,15 @@ func (p *page) staleAfter() uint64 { return p.load(32) }
 
 // withdrawn: the image is gone, on purpose.
 func (p *page) withdrawn() bool {
-	n := atomic.LoadUint32((*uint32)(unsafe.Pointer(&p.data[20])))
+	n := atomic.LoadUint32(p.word32(20))
 	runtime.KeepAlive(p)
 	return n != 0
 }
 
-func (p *page) word() *uint32 { return (*uint32)(unsafe.Pointer(&p.data[16])) }
-
 func (p *page) futex() uint32 {
-	n := atomic.LoadUint32(p.word())
+	n := atomic.LoadUint32(p.word32(16))
 	runtime.KeepAlive(p)
 	return n
-}
-
-// sleep returns when the futex is woken or no longer has the value seen, after the time given, or
-// early for no reason. It blocks a thread, not the scheduler.
-func (p *page) sleep(seen uint32, d time.Duration) {
-	ts := syscall.NsecToTimespec(int64(d))
-	_, _, _ = syscall.Syscall6(syscall.SYS_FUTEX, uintptr(unsafe.Pointer(p.word())), futexWait,
-		uintptr(seen), uintptr(unsafe.Pointer(&ts)), 0, 0)
-	runtime.KeepAlive(p)
 }
 
 // bootMillis is CLOCK_BOOTTIME: since the machine's start, suspend included.

@@ -47,63 +47,93 @@ func parseFloat(text string) (f float64, ok bool) {
 // What the getters make of a value: of its type, its 64 bits, its text as it was written. A text is
 // bytes of an image, or a copy of them.
 
-func toInt[T string | []byte](kind Type, value uint64, text T, fallback int64) int64 {
+func isScalar(kind Type) bool { return kind >= Bool && kind <= String }
+
+func asInt[T string | []byte](kind Type, value uint64, text T) (int64, bool) {
 	switch kind {
 	case Int:
-		return int64(value)
+		return int64(value), true
 	case String:
-		if n, err := strconv.ParseInt(string(text), 10, 64); err == nil {
-			return n
-		}
+		n, err := strconv.ParseInt(string(text), 10, 64)
+		return n, err == nil
+	}
+	return 0, false
+}
+
+func asFloat[T string | []byte](kind Type, value uint64, text T) (float64, bool) {
+	switch kind {
+	case Int:
+		return float64(int64(value)), true
+	case Float:
+		return math.Float64frombits(value), true
+	case String:
+		return parseFloat(string(text))
+	}
+	return 0, false
+}
+
+func asBool[T string | []byte](kind Type, value uint64, text T) (b, ok bool) {
+	switch {
+	case kind == Bool:
+		return value != 0, true
+	case kind == String:
+		return string(text) == "true", string(text) == "true" || string(text) == "false"
+	}
+	return false, false
+}
+
+func asDuration[T string | []byte](kind Type, text T) (time.Duration, bool) {
+	if kind != String {
+		return 0, false
+	}
+	ms, ok := parseUnits(string(text), durations[:])
+	if limit := math.MaxInt64 / int64(time.Millisecond); !ok || ms > limit || ms < -limit {
+		return 0, false
+	}
+	return time.Duration(ms) * time.Millisecond, true
+}
+
+func asSize[T string | []byte](kind Type, value uint64, text T) (int64, bool) {
+	switch kind {
+	case Int:
+		return int64(value), true
+	case String:
+		return parseUnits(string(text), sizes[:])
+	}
+	return 0, false
+}
+
+func toInt[T string | []byte](kind Type, value uint64, text T, fallback int64) int64 {
+	if v, ok := asInt(kind, value, text); ok {
+		return v
 	}
 	return fallback
 }
 
 func toFloat[T string | []byte](kind Type, value uint64, text T, fallback float64) float64 {
-	switch kind {
-	case Int:
-		return float64(int64(value))
-	case Float:
-		return math.Float64frombits(value)
-	case String:
-		if f, ok := parseFloat(string(text)); ok {
-			return f
-		}
+	if v, ok := asFloat(kind, value, text); ok {
+		return v
 	}
 	return fallback
 }
 
 func toBool[T string | []byte](kind Type, value uint64, text T, fallback bool) bool {
-	switch {
-	case kind == Bool:
-		return value != 0
-	case kind == String && string(text) == "true":
-		return true
-	case kind == String && string(text) == "false":
-		return false
+	if v, ok := asBool(kind, value, text); ok {
+		return v
 	}
 	return fallback
 }
 
 func toDuration[T string | []byte](kind Type, text T, fallback time.Duration) time.Duration {
-	if kind != String {
-		return fallback
+	if v, ok := asDuration(kind, text); ok {
+		return v
 	}
-	ms, ok := parseUnits(string(text), durations[:])
-	if limit := math.MaxInt64 / int64(time.Millisecond); !ok || ms > limit || ms < -limit {
-		return fallback
-	}
-	return time.Duration(ms) * time.Millisecond
+	return fallback
 }
 
 func toSize[T string | []byte](kind Type, value uint64, text T, fallback int64) int64 {
-	switch kind {
-	case Int:
-		return int64(value)
-	case String:
-		if n, ok := parseUnits(string(text), sizes[:]); ok {
-			return n
-		}
+	if v, ok := asSize(kind, value, text); ok {
+		return v
 	}
 	return fallback
 }

@@ -9,6 +9,7 @@
 //	...
 //	c.Refresh() // now and then: is there a newer version?
 //
+// Decode fills a struct, Wait and Changed follow the config, NewFake is for an application's tests.
 // A Config reads one version, whole, until Refresh or Wait moves it to a newer one. A lookup takes
 // no lock and makes no system call. The agent's death disturbs nobody. The layout of the files is
 // lib/FORMAT.md; this package needs nothing else, and Linux.
@@ -18,6 +19,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -88,6 +90,49 @@ type Value struct {
 	Count uint64  // of a List or Map: its items or members
 }
 
+// raw is the 64 bits of the value.
+func (v Value) raw() uint64 {
+	switch v.Type {
+	case Bool:
+		if v.Bool {
+			return 1
+		}
+	case Int:
+		return uint64(v.Int)
+	case Float:
+		return math.Float64bits(v.Float)
+	}
+	return v.Count
+}
+
+// A Reader is what an application reads a configuration through: a *Config, or a *Fake in its tests.
+type Reader interface {
+	Get(key string) (Value, bool)
+	String(key, fallback string) string
+	Int(key string, fallback int64) int64
+	Float(key string, fallback float64) float64
+	Bool(key string, fallback bool) bool
+	Duration(key string, fallback time.Duration) time.Duration
+	Size(key string, fallback int64) int64
+	Each(prefix string, fn func(key string, v Value) bool) bool
+	Decode(into any, opts ...DecodeOption) error
+	Key(key string) *Key
+	Generation() uint64
+	Version() string
+	Count() int
+	Age() (time.Duration, bool)
+	Stale() bool
+	Withdrawn() bool
+	Refresh() (moved bool, err error)
+	Wait(ctx context.Context) error
+	Changed(ctx context.Context) <-chan struct{}
+}
+
+var (
+	_ Reader = (*Config)(nil)
+	_ Reader = (*Fake)(nil)
+)
+
 // An Option changes what Open does.
 type Option uint
 
@@ -104,13 +149,14 @@ const WaitFirst Option = 1
 // every two minutes at the latest). A series of lookups may see two versions when another goroutine
 // refreshes in between; use Each for a consistent set.
 type Config struct {
-	path, pagePath string
-	current        atomic.Pointer[image] // never nil
-	page           atomic.Pointer[page]  // nil until there is one
-	seen           atomic.Uint32         // the page's futex when the image was last looked at
-	gone           atomic.Bool           // withdrawn, and a Refresh has said so
-	done           chan struct{}         // closed by Close
-	mu             sync.Mutex            // who moves or closes
+	path    string
+	from    source
+	current atomic.Pointer[image] // never nil
+	page    atomic.Pointer[page]  // nil until there is one
+	seen    atomic.Uint32         // the page's futex when the image was last looked at
+	gone    atomic.Bool           // withdrawn, and a Refresh has said so
+	done    chan struct{}         // closed by Close
+	mu      sync.Mutex            // who moves or closes
 }
 
 // nothing stands for an image where none is open.
@@ -131,9 +177,7 @@ func Open(nameOrPath string, opts ...Option) (*Config, error) {
 		}
 		path = filepath.Join(dir, path+".snap")
 	}
-	c := &Config{path: path, done: make(chan struct{})}
-	c.pagePath = strings.TrimSuffix(path, ".snap") + ".gen"
-	c.current.Store(nothing)
+	c := newConfig(path, newFiles(path))
 	waitFirst := false
 	for _, o := range opts {
 		if o != WaitFirst {
@@ -146,6 +190,12 @@ func Open(nameOrPath string, opts ...Option) (*Config, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+func newConfig(path string, from source) *Config {
+	c := &Config{path: path, from: from, done: make(chan struct{})}
+	c.current.Store(nothing)
+	return c
 }
 
 func isName(name string) bool {
@@ -179,23 +229,24 @@ func (c *Config) upToDate() bool {
 // page says something new; one that was withdrawn is, each time. What a withdrawn config comes back
 // with is another one, even if it is the same.
 func (c *Config) look() (moved bool, err error) {
-	p := c.page.Load()
-	if p == nil || !p.isAt(c.pagePath) { // one that was removed is another one now
-		if there := openPage(c.pagePath); there != nil {
-			p = there
-			defer func() {
-				if c.page.Load() != there {
-					there.unmap()
-				}
-			}()
-		}
+	have := c.page.Load()
+	p := c.from.pageAfter(have)
+	if p != have {
+		defer func() {
+			if c.page.Load() != p {
+				p.unmap()
+			}
+		}()
 	}
 	var seen uint32
 	if p != nil {
 		seen = p.futex() // before the image, which is in place before it changes
 	}
 	old := c.current.Load()
-	img, err := loadImage(c.path, old)
+	img, err := c.from.load(old)
+	if errors.Is(err, ErrNotPublished) && p != nil && !p.withdrawn() {
+		img, err = c.from.load(old) // it may have come back just now, and said so afterwards
+	}
 	if errors.Is(err, ErrNotPublished) && p != nil && p.withdrawn() {
 		err = &Error{Path: c.path, Err: ErrWithdrawn, Detail: "the agent publishes this config" +
 			" no more, for it was removed or says `snapshot: false`"}
@@ -235,71 +286,6 @@ func (c *Config) Refresh() (bool, error) {
 		err = nil
 	}
 	return moved, err
-}
-
-const (
-	slice     = time.Second // the longest sleep at once
-	firstLook = 10 * time.Millisecond
-)
-
-// Wait sleeps until there is a newer version than the one that is open, and moves to it. It returns
-// at once when the agent publishes, when ctx is done (with its error) or when c is closed; a sleep
-// in the kernel lasts a second at most and holds one thread. Without a control page, as before the
-// agent's first start, it looks for the files in intervals that grow from 10 ms to a second. It
-// returns ErrWithdrawn once; the next Wait, or one after a Refresh that did, waits for the config to
-// come back.
-func (c *Config) Wait(ctx context.Context) error {
-	start := c.current.Load().digest
-	known := c.gone.Load()
-	look := firstLook
-	for {
-		if err := ctx.Err(); err != nil {
-			return err
-		}
-		p := c.page.Load()
-		var seen uint32
-		if p != nil {
-			seen = p.futex() // before Refresh looks
-		}
-		_, err := c.Refresh()
-		if err != nil && !(known && errors.Is(err, ErrWithdrawn)) {
-			return err
-		}
-		if c.current.Load().digest != start || known && err == nil {
-			return nil
-		}
-		var woken <-chan time.Time
-		if p != nil {
-			woken = sleeping(p, seen)
-		} else {
-			woken = time.After(look)
-			look = min(2*look, slice)
-		}
-		select {
-		case <-woken:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-c.done:
-			return fs.ErrClosed
-		}
-	}
-}
-
-// sleeping sleeps beside its caller, so that the caller hears of other things at once.
-func sleeping(p *page, seen uint32) <-chan time.Time {
-	woken := make(chan time.Time)
-	go func() {
-		p.sleep(seen, slice)
-		close(woken)
-	}()
-	return woken
-}
-
-func min(a, b time.Duration) time.Duration {
-	if a < b {
-		return a
-	}
-	return b
 }
 
 // Close lets go of the version that is open; everything is as if empty from then on. A second Close
@@ -396,23 +382,7 @@ func (c *Config) Size(key string, fallback int64) int64 {
 func (c *Config) Each(prefix string, fn func(key string, v Value) bool) bool {
 	img := c.current.Load()
 	defer runtime.KeepAlive(img)
-	for i := img.lowerBound(prefix); i < img.count; i++ {
-		o, bytes, ok := img.at(i)
-		if !ok {
-			continue
-		}
-		key := string(bytes)
-		if key < prefix {
-			continue
-		}
-		if !strings.HasPrefix(key, prefix) {
-			break
-		}
-		if !fn(key, img.copy(o)) {
-			return false
-		}
-	}
-	return true
+	return img.each(prefix, func(key string, o uint64) bool { return fn(key, img.copy(o)) })
 }
 
 // Generation is the generation that is open; 0 when nothing is yet.

@@ -6,11 +6,10 @@
  *		-lpullet
  *
  * What surprises: no class, for to ask V8 for what an object wraps takes as long as two look-ups,
- * and an external is that already. slice() waits in a thread of libuv's pool, on a second handle
- * that only that thread touches while it runs; the first one stays with JavaScript. It is opened
- * here, in JavaScript's thread, because opening reads the environment. Whoever of the object and
- * the thread is last frees the struct. While each() reads, a setter on Array.prototype may run and
- * try to move or close what is read: `reading` refuses it.
+ * and an external is that already. poll() lets libuv's own loop watch the descriptor of
+ * pullet_fd(): no thread waits. What libuv has of it lives a turn of the loop longer than the
+ *handle, or than the environment of a worker that is ended. While each() reads, a setter on
+ *Array.prototype may run and try to move or close what is read: `reading` refuses it.
  */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE /* strdup() with -std=c11 */
@@ -22,27 +21,30 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <uv.h>
 
 #include "pullet.h"
 
-#define SLICE_MS 1000
 #define KEY_MAX ((size_t)1 << 24) /* FORMAT.md: no key is as long */
 #define SAFE (((int64_t)1 << 53) - 1)
 
 #define MAGIC UINT64_C(0x9c1f7e3a70756c6c) /* in none of another addon's externals */
-#define MAX_ARGUMENTS 2
+#define MAX_ARGUMENTS 3
 
 struct handle {
 	uint64_t magic;
-	struct pullet *p;      /* NULL = closed */
-	struct pullet *waiter; /* NULL = none yet */
-	char *path;            /* of the waiter: with a '/' */
-	unsigned refs;         /* the external, and work that runs */
+	struct pullet *p; /* NULL = closed, or not open yet */
+	bool opened;
 	unsigned reading;
-	bool running;
-	int timeout_ms, result; /* of the work */
-	napi_async_work work;
-	napi_deferred deferred;
+	struct poller *poller; /* NULL = none yet */
+};
+
+struct poller {
+	uv_poll_t uv; /* first: libuv closes it later than we do */
+	napi_env env;
+	struct handle *h;  /* NULL = it is closed */
+	napi_ref callback; /* NULL = nobody waits */
+	napi_async_cleanup_hook_handle hook;
 };
 
 struct text { /* of a JavaScript string, NUL-terminated */
@@ -212,39 +214,49 @@ static int get_text(napi_env env, napi_value value, size_t max, struct text *t)
 
 /* ---- life ---- */
 
-static void unref(struct handle *h)
+static void free_poller(uv_handle_t *uv)
 {
-	if (--h->refs)
+	struct poller *w = (struct poller *)uv;
+
+	napi_remove_async_cleanup_hook(w->hook);
+	free(w);
+}
+
+/* Before the descriptor is closed, and before the loop ends. */
+static void close_poller(struct poller *w)
+{
+	if (uv_is_closing((uv_handle_t *)&w->uv))
 		return;
+	uv_poll_stop(&w->uv);
+	if (w->callback)
+		napi_delete_reference(w->env, w->callback);
+	w->callback = NULL;
+	if (w->h)
+		w->h->poller = NULL;
+	w->h = NULL;
+	uv_close((uv_handle_t *)&w->uv, free_poller);
+}
+
+static void end_poller(napi_async_cleanup_hook_handle hook, void *data)
+{
+	(void)hook;
+	close_poller(data);
+}
+
+static void close_handle(struct handle *h)
+{
+	if (h->poller)
+		close_poller(h->poller);
 	pullet_close(h->p);
-	pullet_close(h->waiter);
-	free(h->path);
-	free(h);
+	h->p = NULL;
 }
 
 static void finalize(napi_env env, void *data, void *hint)
 {
 	(void)env;
 	(void)hint;
-	unref(data);
-}
-
-/* Where the name leads now: the environment may change before the waiter opens it. */
-static char *path_of(const char *name)
-{
-	const char *dir = getenv("PULLET_RUNTIME_DIR");
-	size_t len;
-	char *path;
-
-	if (strchr(name, '/'))
-		return strdup(name);
-	if (!dir || !dir[0])
-		dir = "/run/pullet";
-	len = strlen(dir) + strlen(name) + sizeof("/.snap");
-	path = malloc(len);
-	if (path)
-		snprintf(path, len, "%s/%s.snap", dir, name);
-	return path;
+	close_handle(data);
+	free(data);
 }
 
 /* open(name or path, wait first?) -> 0 or -errno */
@@ -264,16 +276,9 @@ static napi_value handle_open(napi_env env, napi_callback_info info)
 	if (r)
 		return r < 0 ? NULL : int32(env, -ENAMETOOLONG);
 	r = -EINVAL;
-	if (!h->p && !h->path && strlen(name.data) == name.len)
+	if (!h->opened && strlen(name.data) == name.len)
 		r = pullet_open(name.data, wait_first ? PULLET_WAIT_FIRST : 0, &h->p);
-	if (r == 0) {
-		h->path = path_of(name.data);
-		if (!h->path) {
-			pullet_close(h->p);
-			h->p = NULL;
-			r = -ENOMEM;
-		}
-	}
+	h->opened |= r == 0;
 	free_text(&name);
 	return int32(env, r);
 }
@@ -284,12 +289,7 @@ static napi_value handle_close(napi_env env, napi_callback_info info)
 
 	if (!h || !may_move(env, h))
 		return NULL;
-	pullet_close(h->p);
-	h->p = NULL;
-	if (!h->running) {
-		pullet_close(h->waiter);
-		h->waiter = NULL;
-	}
+	close_handle(h);
 	return undefined(env);
 }
 
@@ -530,68 +530,171 @@ static napi_value handle_withdrawn(napi_env env, napi_callback_info info)
 
 /* ---- waiting ---- */
 
-static void run_slice(napi_env env, void *data) /* in a thread of the pool */
+/* In libuv's loop, once: whoever waits refreshes, and waits again. */
+static void on_readable(uv_poll_t *uv, int status, int events)
 {
-	struct handle *h = data;
+	struct poller *w = (struct poller *)uv;
+	napi_handle_scope scope;
+	napi_value callback, global;
+	napi_ref ref = w->callback;
 
-	(void)env;
-	h->result = pullet_wait(h->waiter, h->timeout_ms);
+	(void)status;
+	(void)events;
+	uv_poll_stop(uv);
+	if (!ref || napi_open_handle_scope(w->env, &scope) != napi_ok)
+		return;
+	w->callback = NULL;
+	if (napi_get_reference_value(w->env, ref, &callback) == napi_ok &&
+		napi_get_global(w->env, &global) == napi_ok)
+		napi_make_callback(w->env, NULL, global, callback, 0, NULL, NULL);
+	napi_delete_reference(w->env, ref);
+	napi_close_handle_scope(w->env, scope);
 }
 
-/* In JavaScript's thread; also when the process ends, and then JavaScript may not run. */
-static void end_slice(napi_env env, napi_status status, void *data)
+/* 0, or -errno: then there is no poller. */
+static int make_poller(napi_env env, struct handle *h, int fd)
 {
-	struct handle *h = data;
-	napi_value v;
+	struct poller *w = calloc(1, sizeof(*w));
+	uv_loop_t *loop;
 
-	h->running = false;
-	if (!h->p) {
-		pullet_close(h->waiter);
-		h->waiter = NULL;
+	if (!w)
+		return -ENOMEM;
+	w->env = env;
+	w->h = h;
+	if (napi_get_uv_event_loop(env, &loop) != napi_ok || uv_poll_init(loop, &w->uv, fd) != 0) {
+		free(w);
+		return -ENOMEM;
 	}
-	if (napi_create_int32(env, status == napi_ok ? h->result : -ECANCELED, &v) == napi_ok)
-		napi_resolve_deferred(env, h->deferred, v);
-	napi_delete_async_work(env, h->work);
-	unref(h);
+	h->poller = w;
+	if (napi_add_async_cleanup_hook(env, end_poller, w, &w->hook) == napi_ok)
+		return 0;
+	close_poller(w);
+	return -ENOMEM;
 }
 
-/* slice(milliseconds) -> promise of 1, 0 or -errno: of the second handle, a hint only. -errno at
- * once when there is none, or it is in use. */
-static napi_value handle_slice(napi_env env, napi_callback_info info)
+/* poll(callback) -> 0 or -errno: calls it once, when there may be another version. It takes the
+ * place of the one before. */
+static napi_value handle_poll(napi_env env, napi_callback_info info)
 {
-	napi_value arg, name, promise;
-	struct handle *h = receive_open(env, info, 1, &arg, NULL);
-	int32_t ms;
-	int r;
+	napi_value callback;
+	napi_valuetype type;
+	napi_ref ref;
+	struct handle *h = receive_open(env, info, 1, &callback, NULL);
+	int fd, r = 0;
 
 	if (!h)
 		return NULL;
-	if (napi_get_value_int32(env, arg, &ms) != napi_ok)
-		return throw_type(env, "a number is expected");
-	if (h->running)
-		return int32(env, -EBUSY);
-	if (!h->waiter) {
-		r = pullet_open(h->path, PULLET_WAIT_FIRST, &h->waiter);
-		if (r)
-			return int32(env, r);
-	}
-	h->timeout_ms = ms < 0 ? 0 : ms > SLICE_MS ? SLICE_MS : ms;
-	if (napi_create_string_utf8(env, "pullet.wait", NAPI_AUTO_LENGTH, &name) != napi_ok ||
-		napi_create_async_work(env, NULL, name, run_slice, end_slice, h, &h->work) !=
-			napi_ok)
+	if (napi_typeof(env, callback, &type) != napi_ok || type != napi_function)
+		return throw_type(env, "a function is expected");
+	fd = pullet_fd(h->p);
+	if (fd < 0)
+		return int32(env, fd);
+	if (!h->poller)
+		r = make_poller(env, h, fd);
+	if (r)
+		return int32(env, r);
+	if (napi_create_reference(env, callback, 1, &ref) != napi_ok)
 		return failed(env);
-	if (napi_create_promise(env, &h->deferred, &promise) != napi_ok) {
-		napi_delete_async_work(env, h->work);
-		return failed(env);
+	if (h->poller->callback)
+		napi_delete_reference(env, h->poller->callback);
+	h->poller->callback = ref;
+	return int32(env, uv_poll_start(&h->poller->uv, UV_READABLE, on_readable));
+}
+
+/* unpoll(): nobody waits any more; the process may end. */
+static napi_value handle_unpoll(napi_env env, napi_callback_info info)
+{
+	struct handle *h = receive(env, info, 0, NULL, NULL);
+
+	if (!h)
+		return NULL;
+	if (h->poller && h->poller->callback) {
+		uv_poll_stop(&h->poller->uv);
+		napi_delete_reference(env, h->poller->callback);
+		h->poller->callback = NULL;
 	}
-	if (napi_queue_async_work(env, h->work) != napi_ok) {
-		napi_delete_async_work(env, h->work);
-		napi_resolve_deferred(env, h->deferred, undefined(env));
-		return failed(env);
+	return undefined(env);
+}
+
+/* ---- for tests of applications ---- */
+
+struct writing {
+	struct pullet_entry *entries;
+	struct text *texts; /* three for each: key, kind, value */
+	uint32_t count, filled;
+};
+
+/* Entry number i from the texts. */
+static void fill_entry(struct writing *w, uint32_t i)
+{
+	const struct text *key = &w->texts[3 * i], *value = &w->texts[3 * i + 2];
+	struct pullet_entry *e = &w->entries[i];
+	char kind = w->texts[3 * i + 1].data[0];
+	static const char kinds[] = "nbidslm"; /* as enum pullet_type */
+	const char *at = kind ? strchr(kinds, kind) : NULL;
+
+	e->key = key->data;
+	e->key_len = key->len;
+	e->value.type = at ? (enum pullet_type)(at - kinds) : PULLET_NULL;
+	e->value.text = e->value.type >= PULLET_LIST ? "" : value->data;
+	e->value.len = e->value.type >= PULLET_LIST ? 0 : value->len;
+	if (kind == 'b')
+		e->value.boolean = strcmp(value->data, "true") == 0;
+	else if (kind == 'i')
+		e->value.integer = strtoll(value->data, NULL, 10);
+	else if (kind == 'd')
+		e->value.number = strtod(value->data, NULL);
+	else if (kind == 'l' || kind == 'm')
+		e->value.count = strtoull(value->data, NULL, 10);
+}
+
+/* 0, or -1 with an exception pending. */
+static int read_writing(napi_env env, napi_value array, struct writing *w)
+{
+	napi_value item;
+
+	for (; w->filled < 3 * w->count; w->filled++) {
+		if (napi_get_element(env, array, w->filled, &item) != napi_ok ||
+			get_text(env, item, KEY_MAX, &w->texts[w->filled])) {
+			throw_type(env, "a string is expected");
+			return -1;
+		}
 	}
-	h->running = true;
-	h->refs++;
-	return promise;
+	for (uint32_t i = 0; i < w->count; i++)
+		fill_entry(w, i);
+	return 0;
+}
+
+/* write(path, version, [key, kind, text, ...]) -> 0 or -errno */
+static napi_value write_snapshot(napi_env env, napi_callback_info info)
+{
+	struct writing w = {0};
+	struct text path = {.data = path.small}, version = {.data = version.small};
+	napi_value argv[3], ret = NULL;
+	size_t argc = 3;
+	uint32_t length;
+
+	if (napi_get_cb_info(env, info, &argc, argv, NULL, NULL) != napi_ok || argc != 3 ||
+		napi_get_array_length(env, argv[2], &length) != napi_ok)
+		return throw_type(env, "a path, a version and an array are expected");
+	w.count = length / 3;
+	w.entries = calloc(w.count + 1, sizeof(*w.entries));
+	w.texts = calloc((size_t)length + 1, sizeof(*w.texts));
+	if (!w.entries || !w.texts)
+		failed(env);
+	else if (get_text(env, argv[0], PATH_MAX, &path) == 0 &&
+		 get_text(env, argv[1], PATH_MAX, &version) == 0 &&
+		 read_writing(env, argv[2], &w) == 0)
+		ret = int32(env, pullet_write(path.data, w.entries, w.count, version.data));
+	else
+		throw_type(env, "it is too long");
+	while (w.filled)
+		free_text(&w.texts[--w.filled]);
+	free_text(&path);
+	free_text(&version);
+	free(w.entries);
+	free(w.texts);
+	return ret;
 }
 
 /* ---- module ---- */
@@ -620,7 +723,6 @@ static napi_value make_handle(napi_env env, napi_callback_info info)
 	if (!h)
 		return failed(env);
 	h->magic = MAGIC;
-	h->refs = 1;
 	if (napi_create_external(env, h, finalize, NULL, &ret) == napi_ok)
 		return ret;
 	free(h);
@@ -655,7 +757,9 @@ NAPI_MODULE_INIT()
 		FUNCTION("age", handle_age, NULL),
 		FUNCTION("stale", handle_stale, NULL),
 		FUNCTION("withdrawn", handle_withdrawn, NULL),
-		FUNCTION("slice", handle_slice, NULL),
+		FUNCTION("poll", handle_poll, NULL),
+		FUNCTION("unpoll", handle_unpoll, NULL),
+		FUNCTION("write", write_snapshot, NULL),
 	};
 
 	return napi_define_properties(

@@ -9,6 +9,45 @@ export type Value =
   | Value[]
   | { [name: string]: Value };
 
+/** What decode() reads: the names of types, [items], record(members), optional(any of these). */
+export type Scalar = 'string' | 'int' | 'number' | 'boolean' | 'duration' | 'size' | 'any';
+export interface OptionalShape<S, D> {
+  readonly of: S;
+  readonly fallback: D;
+}
+export interface RecordShape<S> {
+  readonly of: S;
+  readonly record: true;
+}
+export type Shape =
+  | Scalar
+  | readonly [Shape]
+  | OptionalShape<Shape, unknown>
+  | RecordShape<Shape>
+  | { readonly [name: string]: Shape };
+export type Decoded<S> = S extends 'string' ? string
+  : S extends 'int' | 'duration' | 'size' ? Integer
+  : S extends 'number' ? number
+  : S extends 'boolean' ? boolean
+  : S extends 'any' ? Value
+  : S extends readonly [infer I] ? Decoded<I>[]
+  : S extends OptionalShape<infer O, infer D> ? Decoded<O> | D
+  : S extends RecordShape<infer R> ? { [name: string]: Decoded<R> }
+  : { -readonly [K in keyof S]: Decoded<S[K]> };
+/** Missing or null gives the fallback (undefined when left out). */
+export function optional<S extends Shape>(of: S): OptionalShape<S, undefined>;
+export function optional<S extends Shape, D>(of: S, fallback: D): OptionalShape<S, D>;
+/** A mapping of any names to members of one shape. */
+export function record<S extends Shape>(of: S): RecordShape<S>;
+
+/** A value is missing, or is not of the type. */
+export class DecodeError extends Error {
+  readonly code: 'ERR_PULLET_DECODE';
+  readonly key: string;
+  readonly path: string;
+  readonly generation: Integer;
+}
+
 export interface OpenOptions {
   /** Succeed before the agent has published anything: empty until there is something. */
   waitFirst?: boolean;
@@ -45,7 +84,7 @@ export class Config implements Iterable<[string, Value]> {
   constructor(nameOrPath: string, options?: OpenOptions);
 
   /** The value with the type it has, lists and maps built; the fallback when there is no key. */
-  get(key: string): Value | undefined;
+  get<V extends Value = Value>(key: string): V | undefined;
   get<T>(key: string, fallback: T): Value | T;
   /** The text of any scalar as it was written. The fallback of these: no key, or another type. */
   getString(key: string): string | undefined;
@@ -74,7 +113,12 @@ export class Config implements Iterable<[string, Value]> {
   entries(prefix?: string): IterableIterator<[string, Value]>;
   [Symbol.iterator](): IterableIterator<[string, Value]>;
   /** The whole configuration as nested objects and arrays. */
-  toObject(): { [name: string]: Value };
+  toObject<T extends object = { [name: string]: Value }>(): T;
+  /**
+   * This version, or what is below prefix, as an object of that shape, checked: a value of another
+   * type throws DecodeError and is never the default. Keys that the shape has not are left out.
+   */
+  decode<S extends Shape>(shape: S, prefix?: string): Decoded<S>;
 
   /**
    * Moves to the newest version: was there one? Costs next to nothing when not. Throws EIDRM each

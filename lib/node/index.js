@@ -1,18 +1,22 @@
 'use strict';
 // Configuration values that the pullet agent keeps up to date. See README.md and index.d.ts.
 
+const fs = require('fs');
 const os = require('os');
+const path = require('path');
 
-const addon = require(process.env.PULLET_NODE_ADDON || './build/Release/pullet.node');
+const { DecodeError, decode, optional, record } = require('./decode.js');
 
-const SLICE_MS = 1000; // of a wait in a worker: the longest that it outlives its end
-const POLL_MS = 100; // for those who get no worker
-const WORKERS = 2; // of the pool, which has four; file system and DNS need some, too
+const prebuilt = path.join(__dirname, 'prebuilds', `${process.platform}-${process.arch}`, 'pullet.node');
+const built = path.join(__dirname, 'build', 'Release', 'pullet.node');
+const addon = require(process.env.PULLET_NODE_ADDON || (fs.existsSync(built) ? built : prebuilt)); // eslint-disable-line
+
+const POLL_MS = 100; // where the system gives no descriptor to poll
+const MAX_TIMER_MS = 2 ** 31 - 1;
 
 const WITHDRAWN = -os.constants.errno.EIDRM;
 
 const errnoNames = new Map(Object.entries(os.constants.errno).reverse().map(([k, v]) => [v, k]));
-let workers = 0; // that wait now
 
 function systemError(rc, path) {
   const code = errnoNames.get(-rc) || `E${-rc}`;
@@ -155,7 +159,7 @@ class Config {
   #closed = false;
   #state = { moves: 0 }; // the closing is one, too
   #withdrawn = false; // and a refresh has said so
-  #slice; // promise of the worker that waits
+  #polled; // promise: resolved when there may be something
   #wakers = new Set(); // of those who wait
 
   constructor(nameOrPath, options) {
@@ -278,27 +282,36 @@ class Config {
         await new Promise((resolve, reject) => { // eslint-disable-line no-loop-func
           wake = resolve;
           this.#wakers.add(wake);
-          if (left < SLICE_MS) timer = setTimeout(resolve, left);
-          this.#wait(Math.min(left, SLICE_MS)).then(resolve, reject);
-        }).finally(() => { clearTimeout(timer); this.#wakers.delete(wake); });
+          if (timeout !== Infinity) timer = setTimeout(resolve, Math.min(left, MAX_TIMER_MS));
+          this.#poll().then(resolve, reject);
+        }).finally(() => { // eslint-disable-line no-loop-func
+          clearTimeout(timer);
+          this.#wakers.delete(wake);
+          if (!this.#wakers.size && !this.#closed) this.#unpoll();
+        });
       }
     } finally {
       if (signal) signal.removeEventListener('abort', onAbort);
     }
   }
 
-  // Sleeps until something may have happened, at most ms. One worker serves all who wait.
-  #wait(ms) {
-    if (this.#slice) return this.#slice;
-    const slice = workers < WORKERS ? addon.slice(this.#handle, ms) : undefined;
-    if (!isContainer(slice)) return sleep(Math.min(ms, POLL_MS)); // none is free, or none can wait
-    workers++;
-    this.#slice = slice.then((rc) => {
-      workers--;
-      this.#slice = undefined;
-      return rc < 0 ? sleep(POLL_MS) : undefined;
+  // Resolved when something may have happened: libuv polls the descriptor, for all who wait.
+  #poll() {
+    if (this.#polled) return this.#polled;
+    const polled = new Promise((resolve) => {
+      const rc = addon.poll(this.#handle, () => {
+        if (this.#polled === polled) this.#polled = undefined;
+        resolve();
+      });
+      if (rc < 0) resolve(sleep(POLL_MS));
     });
-    return this.#slice;
+    this.#polled = polled;
+    return polled;
+  }
+
+  #unpoll() {
+    addon.unpoll(this.#handle);
+    this.#polled = undefined;
   }
 
   async* watch(options = {}) {
@@ -312,6 +325,10 @@ class Config {
       }
       yield this;
     }
+  }
+
+  decode(shape, prefix) {
+    return decode(this, shape, prefix, this.#path);
   }
 
   get generation() {
@@ -348,4 +365,5 @@ if (Symbol.dispose) {
     { value: Config.prototype.close, configurable: true, writable: true });
 }
 
-module.exports = { Config, Key };
+module.exports = { Config, DecodeError, Key, optional, record };
+Object.defineProperty(module.exports, Symbol.for('pullet.testing'), { value: { Config, addon } });

@@ -325,17 +325,20 @@ test('wrong arguments', async () => {
 });
 
 test('the addon itself, misused', async () => {
-  const { handle, strerror, ...addon } = require(process.env.PULLET_NODE_ADDON); // eslint-disable-line
+  const { handle, strerror, write, ...addon } = require(process.env.PULLET_NODE_ADDON); // eslint-disable-line
   assert.throws(() => strerror({}), TypeError);
   assert.throws(() => strerror(), TypeError);
+  for (const odd of [[], ['a', 'b'], ['a', 'b', {}], ['a', 'b', [1, 2, 3]], [1, 'b', []]]) {
+    assert.throws(() => write(...odd), TypeError);
+  }
   assert.strictEqual(typeof strerror(-(2 ** 31)), 'string');
-  assert.strictEqual(Object.keys(addon).length, 18);
+  assert.strictEqual(Object.keys(addon).length, 19);
   for (const [name, call] of Object.entries(addon)) {
     for (const odd of [{}, null, 5, Object.create(handle()), addon, new Date(), undefined]) {
       assert.throws(() => call(odd, 'a', true), TypeError, name);
     }
     const h = handle();
-    if (!['open', 'close'].includes(name)) assert.throws(() => call(h, 'a', true), code('EBADF'));
+    if (!['open', 'close', 'unpoll'].includes(name)) assert.throws(() => call(h, 'a', true), code('EBADF'));
     assert.strictEqual(addon.open(h, golden('types'), false), 0);
     assert.ok(addon.open(h, golden('types'), false) < 0);
     for (const args of [[], [{}], [5, 5], ['', {}], [Symbol('s')]]) {
@@ -347,10 +350,11 @@ test('the addon itself, misused', async () => {
   }
   const h = handle();
   addon.open(h, golden('types'), false);
-  const slice = addon.slice(h, 100);
-  assert.ok(addon.slice(h, 100) < 0); // it is in use
+  assert.strictEqual(addon.poll(h, () => assert.fail('it was replaced')), 0);
+  await new Promise((resolve) => { assert.strictEqual(addon.poll(h, resolve), 0); });
+  assert.strictEqual(addon.poll(h, () => assert.fail('it was closed')), 0);
   addon.close(h);
-  await slice;
+  addon.unpoll(h);
 });
 
 test('a setter that runs while it reads cannot close it', () => {
@@ -585,6 +589,8 @@ test('worker threads, ended while they wait', async () => {
     await worker.terminate();
   }
 });
+
+require('./test_cases.js')(test, DEADLINE);
 
 function bench() {
   const config = Config.open(golden('types'));

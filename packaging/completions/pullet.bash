@@ -18,6 +18,7 @@ _pullet_values() { # KIND: what may stand for an argument of that kind, into COM
 	--format) found=(sh env properties json yaml) ;;
 	--type) found=(string int double bool duration size) ;;
 	--signal) found=(HUP INT QUIT USR1 USR2 TERM WINCH CONT) ;;
+	--on-change) found=(restart signal nothing) ;;
 	--log-level) found=(err warn info debug) ;;
 	esac
 	for line in "${found[@]}"; do

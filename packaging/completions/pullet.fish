@@ -21,6 +21,8 @@ function __pullet_values --argument-names kind program current config
             string split ' ' 'string int double bool duration size'
         case --signal
             string split ' ' 'HUP INT QUIT USR1 USR2 TERM WINCH CONT'
+        case --on-change
+            string split ' ' 'restart signal nothing'
         case --log-level
             string split ' ' 'err warn info debug'
     end

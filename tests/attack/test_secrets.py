@@ -120,13 +120,16 @@ ELEMENTS = re.compile(r'http-equiv|<(?:form|iframe|object|embed|base|img|video|a
 def asked_by_the_page(test, answers):
     """The paths that a browser asks for when it has got the page: what that loads, links to, and what its script asks for."""
     asked = set()
-    for path in ('/', '/page.css', '/page.js'):
+    for path in ('/', '/page.css', '/page.js', '/detail.js'):
         text = answers.get(path, '\n\n').split('\n\n', 1)[1]
         test.assertIsNone((ELEMENTS if path == '/' else OTHER_WAYS).search(text), path)
         calls = re.findall(r'(?<!function )\bgetJson\(([^)]*)\)', text)
-        test.assertTrue(all(re.fullmatch(r"'[\w/]+'", call) for call in calls), calls)
-        test.assertEqual(re.findall(r'fetch\(([^,]*),', text), ['path'] if calls else [])
-        asked |= {call.strip("'") for call in calls}
+        of_config = [call for call in calls if call.startswith('`')]  # below the path of the config that is shown
+        test.assertTrue(all(re.fullmatch(r"'[\w/]+'|`v1/configs/\$\{name\}(/\w+)?(\?[\w=&$.{}]+)?`", call) for call in calls), calls)
+        test.assertLessEqual({'GET /' + call.strip('`').split('?')[0].replace('${name}', 'NAME') for call in of_config}, {' '.join(e.split()) for e in endpoints()})
+        test.assertEqual(re.findall(r'fetch\(([^,]*),', text), ['path'] if path == '/page.js' and calls else [])
+        test.assertEqual(re.findall(r"'href', (?!`#)", text), [], 'links lead to places of the page')
+        asked |= {call.strip("'") for call in set(calls) - set(of_config)}
         asked |= {link for link in re.findall(r'\b(?:href|src|srcset|action)="([^"]*)"', text) if path == '/' and link[:1] != '#' and link != 'data:,'}
     return {'/' + path for path in asked}
 
@@ -207,6 +210,7 @@ class Case(harness.Case):
                     at = path.replace('NAME', name)
                     yield at
                     yield from (f'{at}?key={key}' for key in self.KEYS if path.endswith('/explain'))
+                    yield from (f'{at}?held=1' for _ in range(path.endswith('/diff')))
         yield '/readyz?verbose'
 
     @staticmethod

@@ -92,6 +92,7 @@ WAYS = {
     'mount': (own_mounts_refusal, ['--mount'], ['--mount', '--propagation=unchanged'], ['--map-root-user', '--mount']),
     'net': (lambda *how: refusal('unshare', *how, 'ip', 'link', 'set', 'lo', 'up'), ['--net'], ['--map-root-user', '--net']),
     'look': (look_refusal, [], ['--map-root-user']),
+    'pid': (lambda *how: refusal('unshare', *how, 'true'), ['--pid', '--fork', '--mount-proc'], ['--map-root-user', '--pid', '--fork', '--mount-proc']),
 }
 
 
@@ -168,6 +169,7 @@ PROBES = {
     'to mount': mount_refusal,
     'mounts of its own': lambda: unshare('mount')[1],
     'a network of its own': lambda: unshare('net')[1],
+    'processes of its own': lambda: unshare('pid')[1],
     'a network that can be slow': slow_refusal,
     LOOK: lambda: unshare('look')[1],
     'to trace': lambda: refusal('strace', '-o', '/dev/null', 'true'),
@@ -286,7 +288,8 @@ class Program:
             streams[read] = subprocess.PIPE
         if not kw.get('start_new_session'):
             kw['process_group'] = 0
-        self.process = subprocess.Popen(args, stdin=subprocess.DEVNULL, env=full, **streams, **kw)
+        keyboard = kw.pop('keyboard', False)
+        self.process = subprocess.Popen(args, bufsize=0 if keyboard else -1, stdin=subprocess.PIPE if keyboard else subprocess.DEVNULL, env=full, **streams, **kw)
         Program.running.add(self)
         self.log = Lines(self.process.stdout or self.process.stderr)
         self.pid = self.process.pid
@@ -302,7 +305,7 @@ class Program:
             os.killpg(self.pid, signal.SIGKILL)  # what it started is in its group, such as nginx's workers
             self.process.wait()
         Program.running.discard(self)
-        for stream in (self.process.stdout, self.process.stderr):
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
             if stream:
                 stream.close()
 

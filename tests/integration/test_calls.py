@@ -380,7 +380,7 @@ class Calls(harness.Case):
         """Memory that runs out in the middle of a reload may end an agent; nothing else may."""
         world.agent.log.drain()
         said = '\n'.join(world.agent.log.seen[at:])
-        if world.agent.wait() < 0 or not re.search('^<3>', said, re.M) or 'ENOMEM' not in point.fault:
+        if world.agent.wait() < 0 or not re.search(' err ', said) or 'ENOMEM' not in point.fault:
             raise Flaw(f'the agent ended with {world.agent.wait()}: {said}')
         world.agent.close()
         world.agent = world.start()

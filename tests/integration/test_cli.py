@@ -420,7 +420,7 @@ class Usage(harness.Case):
     def test_each_command_says_what_is_wrong_and_its_forms(self):
         for args, says in ((('history',), 'an argument is missing'), (('unpin', 'a', 'b'), "'b' is one argument too many"), (('status', 'a', 'b'), 'one config at most'),
                            (('publish',), 'name one topic'), (('serve',), 'name one directory'), (('keygen',), 'name one file'), (('top', '-b', 'x'), "'x' is one argument"),
-                           (('wait', 'web'), 'say --generation N or --version V'), (('fleet', 'forget'), 'name one host'), (('relay',), 'there is nothing to relay'),
+                           (('wait', 'web'), 'say --generation N, --version V or --ready'), (('fleet', 'forget'), 'name one host'), (('relay',), 'there is nothing to relay'),
                            (('override', 'web', 'a=1'), '--for is needed')):
             code, out, error = self.run_cli(*args)
             command = 'pullet fleet forget' if args[0] == 'fleet' else f'pullet {args[0]}'

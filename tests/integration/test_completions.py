@@ -138,7 +138,7 @@ class Completions(harness.Case):
                 ('pullet list web d', {'db.host', 'db.port', 'debug'}), ('pullet explain web deb', {'debug'}), ('pullet status o', {'other'}),
                 ('pullet override web db.h', {'db.host' + key_end}), ('pullet rollback web ', {'1', '2'}), ('pullet diff web 1 ', {'1', '2'}),
                 ('pullet export web --format ', {'sh', 'env', 'properties', 'json', 'yaml'}), ('pullet export web --format=pro', {'properties'}),
-                ('pullet get web debug --type b', {'bool'}), ('pullet get --type bool we', {'web'}), ('pullet watch web --signal US', {'USR1', 'USR2'}),
+                ('pullet get web debug --type b', {'bool'}), ('pullet get --type bool we', {'web'}), ('pullet watch web --signal US', {'USR1', 'USR2'}), ('pullet run web --on-change re', {'restart'}),
                 ('pullet fleet ', configs | {'wait', 'forget'}), ('pullet fleet wait o', {'other'}), ('pullet get web debug ', set()),
                 ('pullet status --na', {'--names'}), ('pullet status --socket fi', {'file'}), ('pullet publish ', set()), ('pullet none ', set()),
                 ('pulletd --dry', {'--dry-run'}), ('pulletd --log-level ', {'err', 'warn', 'info', 'debug'}), ('pulletd -c fi', {'file'}),

@@ -220,7 +220,7 @@ configs:
                 self.assertEqual(answer.status, expect, f'{path}: {answer.body}')
             seen.add(self.validate(method, path, answer))
             return answer
-        for path in ('/', '/page.css', '/page.js', '/livez', '/healthz', '/metrics', '/v1/status', '/v1/changes'):
+        for path in ('/', '/page.css', '/page.js', '/detail.js', '/livez', '/healthz', '/metrics', '/v1/status', '/v1/changes'):
             ask('GET', path, 200)
         for path in ('/readyz', '/readyz?verbose', '/readyz?verbose=1'):
             ask('GET', path, 503)
@@ -251,10 +251,13 @@ configs:
         for name in ('web', 'watched', 'raw', 'gone'):
             ask('GET', f'/v1/configs/{name}', 200)
             ask('GET', f'/v1/configs/{name}/history', 200)
+            ask('GET', f'/v1/configs/{name}/events', 200)
             ask('GET', f'/v1/configs/{name}/explain', 200)
         ask('GET', '/v1/configs/web/diff', 200)
         ask('GET', '/v1/configs/web/diff?from=1&to=2', 200)
         ask('GET', '/v1/configs/web/diff?from=none', 400)
+        ask('GET', '/v1/configs/web/diff?held=1', 200)
+        ask('GET', '/v1/configs/watched/diff?held=1', 404)
         ask('GET', '/v1/configs/raw/diff?from=1&to=1', 200)
         for key in ('base', 'secret', 'base.x', 'n'):
             ask('GET', f'/v1/configs/web/explain?key={key}', 200)

@@ -6,8 +6,10 @@ import datetime
 import itertools
 import json
 import os
+import shutil
 import socket
 import subprocess
+import tempfile
 import time
 
 import harness
@@ -246,6 +248,32 @@ configs:{configs}''', env={'LD_PRELOAD': self.library, 'HOUR_PATIENCE_MS': str(p
         self.quiet(lines, changes=20)
         self.assertEqual({json.loads(line)['config'] for _, line in self.lines_of(lines, 'pull failed')}, set(names), 'each says that it fails')
         self.assertGreater(len(lines), 20 + 8, 'and one of them that it goes on')
+
+    def test_a_thousand_configs_of_one_server(self):
+        """One line at once, one with their number, one a minute, one when it is over; and the status names each."""
+        place = tempfile.mkdtemp(prefix='pullet-outage-', dir=harness.memory() or self.dir)  # a thousand fsyncs are not what is looked at
+        self.addCleanup(shutil.rmtree, place)
+        names = [f'config-{i}' for i in range(1000)]
+        agent = Agent(self, f'agent: {{state_dir: {place}/state, runtime_dir: {self.path("run")}, log: {{format: json}}}}\nconfigs:\n' + ''.join(
+            f'  {name}: {{url: "{self.server.url}/{name}.yaml", interval: 5s}}\n' for name in names))
+        for name in names:
+            agent.log.wait(f'"published","config":"{name}"')
+        first = agent.log.count
+        self.server.behave = reset
+        agent.log.wait('"pull failed.*"failing_configs":"', first)
+        configs = json.loads(agent.get('/v1/status')[1])['configs']
+        self.server.behave = good(b'a: 1\n')
+        over = json.loads(agent.log.wait('"recovered"', first))
+        said = [json.loads(line) for line in agent.log.seen[first:]]
+        failed = [line for line in said if line['message'].startswith('pull failed')]
+        self.assertEqual([('failing_configs' in line) for line in failed], [False, True], said)
+        # beside them: the server is in backoff, it answers again, and all is over
+        self.assertLessEqual(len(said), len(failed) + 3, said)
+        count = int(failed[1]['failing_configs'])
+        self.assertGreater(count, 1)
+        self.assertEqual((over['server'], int(over['failing_configs']) >= count), (self.server.url, True), over)
+        self.assertGreaterEqual(sum(bool(c['last_error']) for c in configs), count)  # no refusal is hidden
+        agent.stop()
 
     def test_the_disk_is_full(self):
         self.start(env={'HOUR_FULL': self.path('full')})

@@ -1,4 +1,4 @@
-"""What systemd is told, by a socket that stands for its own: READY=1 only with something published, STATUS=, the watchdog, reload and stop."""
+"""What systemd is told, by a socket that stands for its own: READY=1 without any server, STATUS=, the watchdog, reload and stop."""
 import os
 import re
 import signal
@@ -89,57 +89,52 @@ class Service(harness.Case):
         return Agent(self, text or self.config(self.url, more), args, env=notify.env(**env))
 
     def ready(self, *args, **env):
-        """An agent that has said that it is ready, and what it says it to."""
+        """An agent that is ready and has published, and what it says it to."""
         notify = Notify(self)
         agent = self.start(notify, *args, **env)
         notify.wait('^READY=1$')
+        notify.wait('^STATUS=1 config ok$')
         return notify, agent
 
     # ---- READY
 
-    def test_ready_comes_with_the_first_publication_and_not_before(self):
+    def test_ready_waits_for_no_server(self):
+        """The socket listens then; the server has not answered."""
         self.server.behave = held = Held(good(b'a: 1\n'))
         notify = Notify(self)
         agent = self.start(notify)
-        notify.wait('^EXTEND_TIMEOUT_USEC=60000000$')
-        self.assertIn('STATUS=0 configs ok; waiting for the first version of 1: web', notify.wait('^STATUS='))
+        self.assertEqual(notify.wait('^READY=1$'), 'READY=1\nSTATUS=0 configs ok; waiting for the first version of 1: web')
+        self.assertEqual(agent.get('/livez')[0], 200)
+        self.assertEqual(agent.get('/readyz')[0], 503)
         self.assertTrue(held.asked.wait(harness.DEADLINE))
-        self.assertEqual([m for m in notify.during(0.3) if 'READY' in m], [])
         held.go.set()
-        self.assertEqual(notify.wait('^READY=1$'), 'READY=1\nSTATUS=1 config ok')
+        notify.wait('^STATUS=1 config ok$')
         self.assertEqual(self.read('out/web.yaml'), b'a: 1\n')
+        self.assertEqual(len(notify.said('READY')), 1)
         agent.stop()
 
-    def test_what_was_refused_does_not_make_it_ready(self):
-        self.server.behave = good(b'a: [1\n')
-        notify = Notify(self)
-        agent = self.start(notify)
-        self.assertRegex(notify.wait('^STATUS=.*web: '), r'waiting for the first version of 1: web: .*\b1:')
-        self.assertEqual(notify.said('READY'), [])
-        self.server.behave = good(b'a: 2\n')
-        agent.refresh()
-        notify.wait('^READY=1$')
-        agent.stop()
-
-    def test_every_config_counts(self):
-        """The last of three comes later than the others."""
-        held = Held(good(b'a: 1\n'))
-        self.server.behave = lambda connection, head, stopping: (held if '/c2' in head else good(b'a: 1\n'))(connection, head, stopping)
+    def test_every_config_that_waits_is_counted_and_what_was_refused_is_named(self):
+        """The second of three is invalid, the last comes later than the others."""
+        held, bad = Held(good(b'a: 1\n')), good(b'a: [1\n')
+        ways = {'/c1': bad, '/c2': held}
+        self.server.behave = lambda connection, head, stopping: next((w for path, w in ways.items() if path in head), good(b'a: 1\n'))(connection, head, stopping)
         text = self.config(self.server.url + '/c0.yaml', INTERVAL, name='c0')
         for i in (1, 2):
             text += f'  c{i}:\n    url: {self.server.url}/c{i}.yaml\n    file: {self.path(f"out/c{i}.yaml")}\n    interval: 1h\n'
         notify = Notify(self)
         agent = self.start(notify, text=text)
+        notify.wait(r'^STATUS=1 config ok; waiting for the first version of 2: c1: .*\b1:')
+        ways['/c1'] = good(b'a: 1\n')
+        agent.post('/v1/configs/c1/refresh')
         notify.wait('^STATUS=2 configs ok; waiting for the first version of 1: c2$')
-        self.assertEqual(notify.said('READY'), [])
         held.go.set()
-        notify.wait('^READY=1\nSTATUS=3 configs ok$')
+        notify.wait('^STATUS=3 configs ok$')
         agent.stop()
 
     def test_the_last_known_good_is_ready_at_once_with_the_server_down(self):
         notify = Notify(self, '@' + self.path('first'))  # abstract
         agent = self.start(notify)
-        notify.wait('^READY=1$')
+        notify.wait('^STATUS=1 config ok$')
         agent.stop()
         self.server.close()
         os.unlink(self.path('out/web.yaml'))
@@ -151,25 +146,6 @@ class Service(harness.Case):
         self.assertEqual(self.read('out/web.yaml'), b'a: 1\n')
         print(f'READY=1 from the last known good {took * 1000:.0f} ms after the start')
         self.assertRegex(notify.wait('^STATUS=0 configs ok; 1 failing: web: '), 'onnect')
-        agent.stop()
-
-    def test_with_neither_it_waits_for_ever_and_says_so(self):
-        """Hours of it: the clock is moved, and each time something wakes the agent."""
-        if harness.SANITIZED:
-            return  # a preloaded library and the sanitizers' do not go together
-        self.server.close()
-        notify = Notify(self)
-        agent = self.start(notify, preload=True)
-        self.assertRegex(notify.wait('^STATUS=.*web: '), r'^STATUS=0 configs ok; waiting for the first version of 1: web: .*onnect')
-        agent.ready()
-        for i in range(1, 11):
-            self.assertEqual(agent.get('/livez')[0], 200)  # the turn of the loop that told it is over
-            seen = len(notify.seen)
-            self.write('offset', str(1000 * i))
-            agent.signal(signal.SIGUSR1)
-            notify.wait('^EXTEND_TIMEOUT_USEC=60000000$', seen)
-        self.assertEqual(notify.said('READY|WATCHDOG'), [])
-        self.assertIsNone(agent.process.poll())
         agent.stop()
 
     def test_ready_is_told_again_when_systemd_did_not_read(self):
@@ -202,7 +178,7 @@ class Service(harness.Case):
             text += f'  c{i}:\n    url: {self.server.url}/c{i}.yaml\n    file: {self.path(f"out/c{i}.yaml")}\n    interval: 100ms\n'
         notify = Notify(self)
         agent = self.start(notify, text=text, args=['--log-level', 'err'])  # nobody reads the log meanwhile
-        notify.wait('^READY=1$')
+        notify.wait(r'^STATUS=\d+ configs? ok(; \d+ failing: .+)?$')
         start = len(notify.seen)
         notify.during(4)
         texts = [m for m in notify.seen[start:] if m.startswith('STATUS=')]
@@ -234,14 +210,8 @@ class Service(harness.Case):
 
     # ---- the watchdog
 
-    def test_the_watchdog_is_fed_after_ready_at_least_at_half_the_time(self):
-        self.server.behave = held = Held(good(b'a: 1\n'))
-        notify = Notify(self)
-        agent = self.start(notify, WATCHDOG_USEC='1000000')
-        self.assertTrue(held.asked.wait(harness.DEADLINE))
-        self.assertEqual([m for m in notify.during(0.8) if 'WATCHDOG' in m], [])
-        held.go.set()
-        notify.wait('^READY=1$')
+    def test_the_watchdog_is_fed_at_least_at_half_the_time(self):
+        notify, agent = self.ready(WATCHDOG_USEC='1000000')
         notify.during(3)
         fed = [t for m, t in zip(notify.seen, notify.times) if m == 'WATCHDOG=1']
         gaps = [b - a for a, b in zip(fed, fed[1:])]
@@ -323,17 +293,17 @@ class Service(harness.Case):
         self.assertIsNone(agent.process.poll())
         agent.stop()
 
-    def test_a_reload_before_ready_does_not_make_it_ready(self):
+    def test_a_reload_waits_for_no_server(self):
         self.server.behave = held = Held(good(b'a: 1\n'))
         notify = Notify(self)
         agent = self.start(notify)
-        self.assertTrue(held.asked.wait(harness.DEADLINE))
-        agent.ready()
-        agent.signal(signal.SIGHUP)
-        agent.log.wait('the new configuration')
-        self.assertEqual([m for m in notify.during(0.5) if 'READY' in m or 'RELOADING' in m], [])
-        held.go.set()
         notify.wait('^READY=1$')
+        self.assertTrue(held.asked.wait(harness.DEADLINE))
+        self.write('pullet.yaml', self.config(self.url, '    interval: 2h\n'))
+        self.reload(agent, notify, 'the new configuration')
+        self.assertEqual(agent.get('/readyz')[0], 503)
+        held.go.set()
+        notify.wait('^STATUS=1 config ok$')
         agent.stop()
 
     def test_the_stop_is_told(self):
@@ -357,6 +327,61 @@ class Service(harness.Case):
                 agent.log.wait('systemd is not notified: invalid NOTIFY_SOCKET')
                 agent.refresh()
                 agent.stop()
+
+
+class WaitReady(harness.Case):
+    """pullet wait --ready, which pullet-ready.service runs."""
+
+    def setUp(self):
+        super().setUp()
+        self.server = FaultServer(self)
+        self.held = Held(good(b'a: 1\n'))
+        self.server.behave = lambda connection, head, stopping: (self.held if '/c1' in head else good(b'a: 1\n'))(connection, head, stopping)
+        self.text = self.config(self.server.url + '/c0.yaml', INTERVAL, name='c0')
+        self.text += f'  c1:\n    url: {self.server.url}/c1.yaml\n    file: {self.path("out/c1.yaml")}\n    interval: 1h\n'
+
+    def wait(self, *args):
+        waits = harness.Program([harness.PULLET, 'wait', '--ready', *args, '--socket', self.path('run/control.sock')], read='both')
+        self.addCleanup(waits.close)
+        return waits
+
+    def test_what_comes_late_or_again_is_waited_for(self):
+        """The agent, another agent, the server."""
+        waits = self.wait()
+        waits.log.wait('waiting for the agent')
+        agent = Agent(self, self.text)
+        self.assertTrue(self.held.asked.wait(harness.DEADLINE))
+        agent.cli('wait', '--ready', 'c0', check=0)
+        agent.stop()
+        agent = Agent(self, self.text)
+        agent.ready()
+        self.held.go.set()
+        waits.log.wait('^2 configs ready: a version is published$')
+        self.assertEqual(waits.wait(), 0)
+        self.assertEqual(self.read('out/c1.yaml'), b'a: 1\n')
+        self.assertEqual(agent.cli('wait', '--ready', '--timeout', '0s', check=0)[1], '2 configs ready: a version is published\n')
+        agent.stop()
+
+    def test_it_ends_with_the_reason_when_the_time_is_over(self):
+        agent = Agent(self, self.text)
+        agent.ready()
+        self.held.answer = good(b'', status='404 No')
+        self.held.go.set()
+        agent.refresh('c1')
+        for args in (), ('c0', 'c1'):
+            _, out, err = agent.cli('wait', '--ready', *args, '--timeout', '50ms', check=4)
+            self.assertRegex(err, r'^pullet wait: not ready after 50ms: c1: nothing is published yet: .*404.*\n$')
+            self.assertEqual(out, '')
+        agent.cli('wait', '--ready', 'c0', '--timeout', '0s', check=0)
+        self.assertIn("'c9': did you mean 'c0'?", agent.cli('wait', '--ready', 'c9', check=2)[2])
+        agent.stop()
+        self.assertIn('no agent answers', agent.cli('wait', '--ready', '--timeout', '1ms', check=3)[2])
+
+    def test_one_form_at_a_time(self):
+        agent = Agent(self, self.text)
+        for args in (('--ready', '--generation', '1', 'c0'), ('c0',), ('--generation', '1'), ('--generation', '1', 'c0', 'c1')):
+            agent.cli('wait', *args, check=64)
+        agent.stop()
 
 
 if __name__ == '__main__':

@@ -735,5 +735,124 @@ class Reload(Case):
         self.assertLess(took, 30 * check_ms)
 
 
+class WatchConfig(Case):
+    """agent: {watch_config: true}: a changed file of the configuration is as a SIGHUP."""
+
+    APPLIED, INVALID = 'the new configuration is applied', 'the new configuration is invalid: nothing was changed'
+
+    def setUp(self):
+        super().setUp()
+        self.settings['agent']['watch_config'] = True
+        self.add('web')
+
+    def look(self, change, pattern=APPLIED):
+        """Changes something; the line that says what became of it."""
+        at = self.agent.log.count
+        change()
+        line = self.agent.log.wait(pattern, at)
+        self.assertTrue(any('the configuration changed: reading it again' in x for x in self.agent.log.seen[at:]))
+        return line
+
+    def replaced(self, name, text):
+        """As an editor does it: another file, and a rename."""
+        self.write(name + '~', text)
+        os.rename(self.path(name + '~'), self.path(name))
+
+    def part(self, name):
+        self.origin.put(f'/{name}.yaml', 'n: 1\n')
+        return json.dumps({'configs': {name: {'from': [{'server': 'main', 'path': f'/{name}.yaml'}], 'file': self.path(f'out/{name}.yaml'), **HOUR}}})
+
+    def test_a_file_that_is_written_or_replaced(self):
+        self.begin()
+        self.add('more')
+        self.assertIn('added="1: more"', self.look(lambda: self.write('pullet.yaml', self.text())))
+        self.add('last')
+        self.assertIn('added="1: last"', self.look(lambda: self.replaced('pullet.yaml', self.text())))
+        self.assertEqual(self.status()['configuration']['reloads'], 2)
+
+    def test_what_is_bad_changes_nothing_and_what_is_good_then_does(self):
+        self.begin()
+        self.look(lambda: self.replaced('pullet.yaml', self.text() + '\nnonsense: 1'), self.INVALID)
+        said = self.status()['configuration']
+        self.assertEqual((said['rejections'], said['reloads']), (1, 0))
+        self.assertIn('pullet.yaml:2', said['error'])
+        self.look(lambda: os.unlink(self.path('pullet.yaml')), self.INVALID)
+        self.look(lambda: self.write('pullet.yaml', self.text()))
+        self.assertIsNone(self.status()['configuration']['error'])
+        self.assertEqual(self.config_status('web')['generation'], 1)
+
+    def test_files_of_a_folder_that_comes_goes_and_is_replaced(self):
+        self.begin()
+
+        def come():
+            os.mkdir(self.path('conf.d'))
+            self.write('conf.d/a.yaml', self.part('a'))
+        self.assertIn('added="1: a"', self.look(come))
+        self.assertIn('added="1: b"', self.look(lambda: self.replaced('conf.d/b.yaml', self.part('b'))))
+        self.assertIn('removed="1: a"', self.look(lambda: os.unlink(self.path('conf.d/a.yaml'))))
+        self.write('beside.yaml', self.part('c'))
+        self.assertIn('added="1: c"', self.look(lambda: os.symlink('../beside.yaml', self.path('conf.d/c.yaml'))))
+        self.assertIn('removed="2: b c"', self.look(lambda: os.rename(self.path('conf.d'), self.path('old'))))
+        self.assertIn('added="2: b c"', self.look(lambda: os.rename(self.path('old'), self.path('conf.d'))))
+        self.assertIn('added="1: d"', self.look(lambda: self.write('conf.d/d.yaml', self.part('d'))))
+
+    def test_a_volume_of_kubernetes(self):
+        """Links to ..data, a link to the folder of a version, which is replaced by a rename; the folder before is removed then."""
+        def volume(name, **files):
+            os.mkdir(self.path(name))
+            for key, text in files.items():
+                self.write(f'{name}/{key}.yaml', text)
+        self.begin()
+
+        def mounted():
+            volume('..one', pullet=self.text())
+            os.symlink('..one', self.path('..data'))
+            os.symlink('..data/pullet.yaml', self.path('link'))
+            os.rename(self.path('link'), self.path('pullet.yaml'))
+        self.look(mounted)
+        for i, before in enumerate(['..one', '..v0', '..v1']):
+            def swap(i=i, before=before):
+                volume(f'..v{i}', pullet=self.text())
+                os.symlink(f'..v{i}', self.path('..data_tmp'))
+                os.rename(self.path('..data_tmp'), self.path('..data'))
+                os.unlink(self.path(before + '/pullet.yaml'))
+                os.rmdir(self.path(before))
+            self.add(f'c{i}')
+            self.assertIn(f'added="1: c{i}"', self.look(swap))
+
+    def test_a_storm_is_one_reload_and_what_is_no_part_of_it_none(self):
+        self.begin()
+        self.add('more')
+
+        def storm():
+            for _ in range(50):
+                self.replaced('pullet.yaml', self.text())
+                self.write('.pullet.yaml.swp', 'x')
+        self.look(storm)
+        at = self.agent.log.count
+        self.write('.pullet.yaml.swp', 'y')
+        self.write('token', 'y')
+        self.hup()  # what is waited for comes after them, and takes the changes with it
+        self.add('last')
+        self.look(lambda: self.replaced('pullet.yaml', self.text()))
+        self.assertEqual(sum('reading it again' in x for x in self.agent.log.seen[at:]), 1)
+        self.assertEqual(self.status()['configuration']['reloads'], 3)
+
+    def test_the_key_itself(self):
+        """Off by a change that it saw, on by a SIGHUP; what changed before the watch began is seen."""
+        self.begin()
+        self.settings['agent']['watch_config'] = False
+        self.assertIn('other=watch_config', self.look(lambda: self.write('pullet.yaml', self.text())))
+        self.add('more')
+        at = self.agent.log.count
+        self.write('pullet.yaml', self.text())
+        self.hup(write=False)
+        self.assertFalse(any('reading it again' in x for x in self.agent.log.seen[at:]))
+        self.settings['agent']['watch_config'] = True
+        self.assertIn('other=watch_config', self.hup())
+        self.add('last')
+        self.assertIn('added="1: last"', self.look(lambda: self.write('pullet.yaml', self.text())))
+
+
 if __name__ == '__main__':
     harness.main()

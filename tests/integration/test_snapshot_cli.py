@@ -79,6 +79,9 @@ class FakeAgent:
         self.generation += 1
         self.write(golden.Image(entries(tree), self.generation, version=version or f'v{self.generation}').bytes())
         self.page[8:16] = struct.pack('<Q', self.generation)
+        self.wake()
+
+    def wake(self):
         self.futex.value += 1
         libc = ctypes.CDLL(None)
         libc.syscall(ctypes.c_long(FUTEX[platform.machine()]), ctypes.byref(self.futex), 1, 2147483647, None, None, 0)

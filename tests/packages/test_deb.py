@@ -17,6 +17,7 @@ CONTENTS = {
         -rw-r--r-- etc/pullet/pullet.yaml
         -rw-r--r-- lib/systemd/system/pullet-changed@.path
         -rw-r--r-- lib/systemd/system/pullet-changed@.service
+        -rw-r--r-- lib/systemd/system/pullet-ready.service
         -rw-r--r-- lib/systemd/system/pullet.service
         -rwxr-xr-x usr/bin/pullet
         -rw-r--r-- usr/lib/sysusers.d/pullet.conf
@@ -37,12 +38,15 @@ CONTENTS = {
     'libpullet-dev': '''
         -rw-r--r-- usr/include/pullet.h
         -rw-r--r-- usr/include/pullet.hpp
+        -rw-r--r-- LIB/cmake/pullet/pulletConfig.cmake
+        -rw-r--r-- LIB/cmake/pullet/pulletConfigVersion.cmake
         -rw-r--r-- LIB/libpullet.a
         lrwxrwxrwx LIB/libpullet.so
         -rw-r--r-- LIB/pkgconfig/libpullet.pc
         -rw-r--r-- usr/share/man/man3/libpullet.3.gz
         lrwxrwxrwx usr/share/man/man3/pullet_close.3.gz
         lrwxrwxrwx usr/share/man/man3/pullet_each.3.gz
+        lrwxrwxrwx usr/share/man/man3/pullet_fd.3.gz
         lrwxrwxrwx usr/share/man/man3/pullet_get.3.gz
         lrwxrwxrwx usr/share/man/man3/pullet_open.3.gz
         lrwxrwxrwx usr/share/man/man3/pullet_refresh.3.gz
@@ -51,7 +55,10 @@ CONTENTS = {
     'python3-pullet': '''
         -rw-r--r-- usr/lib/python3/dist-packages/pullet/__init__.py
         -rw-r--r-- usr/lib/python3/dist-packages/pullet/_ctypes.py
+        -rw-r--r-- usr/lib/python3/dist-packages/pullet/_decode.py
         -rw-r--r-- usr/lib/python3/dist-packages/pullet/_native.abi3.so
+        -rw-r--r-- usr/lib/python3/dist-packages/pullet/py.typed
+        -rw-r--r-- usr/lib/python3/dist-packages/pullet/testing.py
     ''',
 }
 NATIVE = '/usr/lib/python3/dist-packages/pullet/_native.abi3.so'

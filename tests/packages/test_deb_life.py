@@ -59,7 +59,7 @@ class Life(unittest.TestCase):
         self.assertEqual(self.root.run('id', '-nG', 'pullet').split(), ['pullet', 'pullet-config'])
         enabled = self.root.path + '/etc/systemd/system/multi-user.target.wants/pullet.service'
         self.assertEqual(os.readlink(enabled), '/lib/systemd/system/pullet.service')
-        self.assertIn('no config is set', self.root.run('pulletd', '--test', status=78))
+        self.assertIn('nothing is configured in /etc/pullet', self.root.run('pulletd', '--test', status=78))
         self.assertIn(packages.version(), self.root.run('pulletd', '--version'))
 
     def used(self):

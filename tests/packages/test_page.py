@@ -189,8 +189,8 @@ configs:
         with open(os.path.join(PICTURES, name + '.png'), 'wb') as f:
             f.write(b64decode(self.cdp('Page.captureScreenshot', captureBeyondViewport=True, clip=clip)['data']))
 
-    def check(self, *expected):
-        """Nothing was logged but what is expected, no policy was broken, nobody else was asked."""
+    def check(self, *expected, config=None):
+        """Nothing was logged but what is expected, no policy was broken, nobody else was asked; below /v1/configs for this one only."""
         self.assertEqual(self.js('return window.violations'), [])
         self.assertEqual(self.js('return window.mistakes'), [])
         logged = [e['message'] for e in self.browser.get_log('browser')]
@@ -203,7 +203,10 @@ configs:
         base = self.browser.current_url.split('#')[0]
         self.assertGreaterEqual(len(asked), 4)
         self.assertEqual({u for u in asked if not u.startswith((base, 'data:,'))}, set())
-        self.assertEqual({u for u in asked if u.startswith(base)} - {base + p for p in ('', 'page.css', 'page.js', 'v1/status', 'v1/changes')}, set())
+        ours = {base + p for p in ('', 'page.css', 'page.js', 'detail.js', 'v1/status', 'v1/changes')}
+        if config:
+            ours |= {f'{base}v1/configs/{config}{tail}' for tail in ('', '/history', '/events', '/diff')}
+        self.assertEqual({u.split('#')[0].split('?')[0] for u in asked if u.startswith(base)} - ours, set())
 
 
 class Shows(PageCase):
@@ -454,7 +457,7 @@ class Errors(PageCase):
         self.assertIn('<script>', self.row('db')[1])
         self.assertIn(evil, self.text('#changes'))
         self.assertIn('"other <script>window.harmed = 1</script><img', self.js('return document.querySelector("#changes").textContent'))
-        self.assertEqual(self.js('return [document.scripts.length, document.images.length, typeof window.harmed]'), [1, 0, 'undefined'])
+        self.assertEqual(self.js('return [document.scripts.length, document.images.length, typeof window.harmed]'), [2, 0, 'undefined'])
         self.check()
         agent.stop()
 
@@ -610,7 +613,7 @@ class ForEverybody(PageCase):
             outlined.append((what, outline))
             if what.startswith('BODY'):
                 break
-        everything = self.js('return document.querySelectorAll("a, button:not([hidden]), input, summary").length')
+        everything = self.js('return [...document.querySelectorAll("a, button, input, select, summary")].filter((e) => e.checkVisibility()).length')
         self.assertEqual(reached[0], 'skip')
         self.assertGreaterEqual(len([r for r in reached if not r.startswith('BODY')]), everything)
         self.assertEqual([w for w, o in outlined if not o and not w.startswith('BODY')], [], 'each shows that it has the focus')
@@ -695,6 +698,227 @@ class ForEverybody(PageCase):
             self.until(lambda: self.row('web')[2] == str(before + 1), 'it has changed')
             name = self.js('return getComputedStyle(document.querySelector("#config-rows > tr.new")).animationName')
             self.assertEqual(name, 'none' if less else 'new')
+        agent.stop()
+
+
+class Detail(PageCase):
+    """The view of one config."""
+
+    def view(self, name, url=None, **how):
+        self.open((url or self.url) + '#config=' + name, **how)
+        self.until(lambda: self.text('#detail-events'), f'{name} is shown')
+
+    def cells(self, table):
+        return self.js('return [...document.querySelectorAll(arguments[0] + " > tr")].map((tr) => [...tr.children].map((c) => c.innerText))', table)
+
+    def facts(self):
+        return dict(self.js('return [...document.querySelectorAll("#detail-facts > div")].map((d) => [d.children[0].innerText, d.children[1].innerText])'))
+
+    def events(self):
+        return self.js('return [...document.querySelectorAll("#detail-events > li")].map((li) => [li.mark.innerText, li.text.innerText])')
+
+    def eventful(self, more=''):
+        """An agent with something of each kind to show."""
+        self.documents['/web.yaml'] = good(b'port: 1\npool: 10\n')
+        agent = self.agent(('web', 'db'), more=', mask: [password], guard: {require: [port]}' + more)
+        self.published(agent, 'web', 'db')
+        self.put(agent, 'web', 'port: 2\npool: 10\npassword: planted-one\n')
+        agent.cli('override', 'web', 'pool=20', '--for', '1h', '--reason', 'load test', check=0)
+        self.put(agent, 'web', 'port: 3\npool: 11\npassword: planted-two\n')
+        agent.cli('rollback', 'web', '3', '--reason', 'pages are slow', check=0)
+        self.put(agent, 'web', 'no: port\n')
+        return agent
+
+    def test_over_tcp_all_but_values(self):
+        agent = self.eventful(', reload: {run: [/bin/true]}')
+        self.view('web')
+        self.assertEqual(self.text('#detail-title'), 'web')
+        self.assertEqual(self.find('#overview')[0].is_displayed(), False)
+        facts = self.facts()
+        self.assertEqual((facts['Generation'], facts['Probe']), ('5', 'not configured'))
+        self.assertRegex(facts['Next pull'], r'^in \d+ (min|h).* \(every 1 h\)$')
+        self.assertRegex(facts['Reload'], r'^generation 5 is in use .* 5 runs, 0 failed$')
+        self.assertRegex(facts['Override of pool'], r'^by .*: load test, for (1 h|59 min)$')
+        self.assertEqual(self.cells('#detail-layers'), [['1', '/web.yaml', 'main', 'yaml', '\u2013']])
+        versions = self.cells('#detail-versions')
+        self.assertEqual([v[0] for v in versions], ['\u2013', '5', '4', '3', '2', '1'], 'what is held back comes first')
+        self.assertIn('rejected by the guard', versions[0][2])
+        self.assertRegex(versions[1][2], r'^rollback to generation 3 by .*: pages are slow\s+current$')
+        self.assertRegex(versions[2][2], r'^pull asked for by .*\s+rolled back by the operator$')
+        self.assertRegex(versions[3][2], '^override of pool by .* for 1h: load test$')
+        self.assertEqual(versions[5][2].strip(), 'pull at the start')
+        checks = {c[0]: c[1:] for c in self.cells('#detail-checks')}
+        self.assertEqual(checks['guard'][0], '1')
+        self.assertIn('see the control socket for the reason', checks['guard'][1])
+        self.assertEqual(checks['syntax'], ['0', 'no objection'])
+        events = self.events()
+        self.assertEqual(events[-1][0], 'agent started')
+        self.assertIn(['rejected', 'by the guard: see the control socket for the reason'], events)
+        self.assertTrue(any(word == 'published' and 'pages are slow' in text for word, text in events))
+        self.assertIn('compared on the control socket only', self.text('#detail-diff'))
+        self.assertIn('ssh -L 8377:', self.text('#detail-tunnel'))
+        self.js('[...document.querySelectorAll("#detail-versions button")].find((b) => b.getAttribute("aria-label") === "Changes of generation 2").click()')
+        self.until(lambda: 'password' in self.text('#detail-diff'), 'the last publications have their keys')
+        page = self.js('return document.documentElement.outerHTML')
+        for hidden in ('planted', 'port is not there'):
+            self.assertNotIn(hidden, page)
+        self.picture('detail')
+        self.check(config='web')
+        agent.stop()
+
+    def test_through_a_tunnel_with_values_and_what_overrides_hide(self):
+        agent = self.eventful()
+        self.view('web', Tunnel(self, agent.socket).url)
+        self.until(lambda: 'no' in self.text('#detail-diff'), 'what is held back is compared')
+        self.assertEqual(self.text('#detail-diff-title'), 'Changes from generation 5 to the version that is held back')
+        self.assertIn('the required key port is not there', self.text('#detail-versions'))
+        lines = self.js('return [...document.querySelectorAll("#detail-diff li")].map((li) => li.innerText)')
+        self.assertTrue(any('pool' in line and 'hidden by an override of pool: the value in effect stays' in line for line in lines), lines)
+        press = '[...document.querySelectorAll("#detail-versions button")].find((b) => b.getAttribute("aria-label") === "Changes of generation 3").click()'
+        self.js(press)
+        self.until(lambda: 'the server has 10' in self.text('#detail-diff'), 'the server\'s value is named')
+        self.assertEqual(self.text('#detail-diff-title'), 'Changes from generation 2 to 3')
+        self.assertEqual(self.js('return document.querySelectorAll("#detail-versions button[aria-pressed=true]").length'), 1)
+        self.assertNotIn('planted', self.js('return document.documentElement.outerHTML'), 'masked')
+        self.check(config='web')
+        # it follows, and keeps what was picked
+        self.put(agent, 'web', 'port: 9\npool: 12\n')
+        self.until(lambda: self.facts()['Generation'] == '6', 'a new version is shown')
+        self.assertEqual(self.text('#detail-diff-title'), 'Changes from generation 2 to 3')
+        self.until(lambda: any('generation 6' in text for _, text in self.events()), 'and is on the time line')
+        agent.stop()
+
+    def test_after_a_rollback_the_way_forward_is_there(self):
+        agent = self.agent(('web',))
+        self.published(agent, 'web')
+        self.put(agent, 'web', 'a: 2\n')
+        agent.cli('rollback', 'web', check=0)
+        self.view('web')
+        self.assertIn('`pullet refresh web --force`', self.text('#detail-remarks'))
+        self.check(config='web')
+        agent.stop()
+
+    def test_texts_of_others_are_never_markup(self):
+        evil = '<img src=x onerror="window.broken=1"><script>window.broken=2</script>'
+        text = json.dumps({evil: evil, 'a': evil})
+        self.documents['/web.yaml'] = good(b'a: 1\n', f'ETag: "{evil.replace(chr(34), chr(39))}"\r\n')
+        agent = self.agent(('web',))
+        self.published(agent, 'web')
+        self.put(agent, 'web', text)
+        agent.cli('override', 'web', f'b={json.dumps(evil)}', '--for', '1h', '--reason', evil, check=0)
+        agent.cli('pin', 'web', '--reason', evil, check=0)
+        self.put(agent, 'web', json.dumps({'a': evil + '!', 'c': evil}))
+        for url in (self.url, Tunnel(self, agent.socket).url):
+            self.view('web', url)
+            if url != self.url:
+                self.until(lambda: 'onerror' in self.text('#detail-diff'), 'the values are there, as text')
+                self.js('[...document.querySelectorAll("#detail-versions button")].find((b) => b.getAttribute("aria-label") === "Changes of generation 2").click()')
+                self.until(lambda: 'generation 1 to 2' in self.text('#detail-diff-title') and 'onerror' in self.text('#detail-diff'), 'another difference')
+            self.assertTrue(any(evil in text for _, text in self.events()))
+            self.assertIsNone(self.js('return window.broken || null'))
+            self.assertEqual(self.js('return document.querySelectorAll("img, iframe, script:not([src])").length'), 0)
+            self.check(config='web')
+        for name in ('%3Cimg%20src=x%20onerror=broken%3E', '..%2F..%2Fmetrics', '%', 'web%00'):
+            self.open(self.url + '#config=' + name)
+            self.until(lambda: self.text('#detail-none'), 'there is no such config')
+            self.assertEqual(self.js('return document.querySelectorAll("img").length'), 0)
+            self.check()
+        agent.stop()
+
+    def test_the_keyboard_goes_there_and_back(self):
+        agent = self.eventful()
+        self.open()
+        keyboard = webdriver.ActionChains(self.browser)
+        self.js('[...document.querySelectorAll("#config-rows a")].find((a) => a.textContent === "web").focus()')
+        keyboard.send_keys(Keys.ENTER).perform()
+        self.until(lambda: self.text('#detail-events'), 'the view opens')
+        self.assertEqual(self.js('return document.activeElement.id'), 'detail')
+        reached = []
+        for _ in range(20):
+            keyboard.send_keys(Keys.TAB).perform()
+            what = self.js('const e = document.activeElement; return [e.getAttribute("aria-label") || e.textContent, getComputedStyle(e).outlineStyle]')
+            reached.append(what)
+        names = [w for w, _ in reached]
+        for name in ('All configs', 'Changes of the version that is held back', 'Changes of generation 5', 'Changes of generation 2'):
+            self.assertIn(name, names)
+        self.assertNotIn('Changes of generation 1', names, 'nothing is before it')
+        self.assertNotIn('none', [o for w, o in reached if w.startswith('Changes of')], 'each shows that it has the focus')
+        self.js('document.querySelector(".back a").focus()')
+        keyboard.send_keys(Keys.ENTER).perform()
+        self.until(lambda: self.text('#config-rows'), 'all configs again')
+        self.assertEqual(self.js('return document.activeElement.textContent'), 'web', 'where it came from')
+        self.browser.back()
+        self.until(lambda: self.text('#detail-events'), 'the browser\'s way back')
+        self.js('document.querySelector("#skip").focus()')
+        keyboard.send_keys(Keys.ENTER).perform()
+        self.assertEqual(self.js('return [document.activeElement.id, document.querySelector("#detail").hidden]'), ['detail', False])
+        self.check(config='web')
+        agent.stop()
+
+    def test_a_screen_reader_finds_its_way(self):
+        agent = self.eventful()
+        self.view('web')
+        tree = ForEverybody.tree(self)
+        named = {(r, n) for r, n, _ in tree}
+        for node in (('heading', 'web'), ('heading', 'Now'), ('heading', 'Layers'), ('heading', 'Versions'), ('heading', 'Checks'), ('heading', 'Time line'),
+                     ('table', 'Versions, the newest first'), ('table', 'Checks of each new version, and what they said last'),
+                     ('table', 'Documents that the config is made of'), ('button', 'Changes of generation 5'), ('link', 'All configs'), ('article', 'web')):
+            self.assertIn(node, named)
+        self.assertEqual([(r, n) for r, n, _ in tree if r in ('button', 'link', 'table', 'rowheader', 'columnheader', 'heading') and not n.strip()], [])
+        self.assertTrue({'rejected', 'published', 'operator'} & {n for r, n, _ in tree if r == 'StaticText'}, 'states are words')
+        for sign in '\u25cf\u25b2\u25c6\u25cb':
+            self.assertNotIn(sign, ' '.join(n for _, n, _ in tree))
+        self.check(config='web')
+        agent.stop()
+
+    def test_at_each_width_in_light_and_dark(self):
+        agent = self.eventful()
+        for width in (320, 400, 800, 1400):
+            for dark in (False, True):
+                self.view('web', Tunnel(self, agent.socket).url, dark=dark, width=width)
+                self.until(lambda: self.text('#detail-diff'), 'the difference is there')
+                self.assertLessEqual(self.js('return document.documentElement.scrollWidth'), width)
+                seen, found = self.js(CONTRAST)
+                self.assertGreater(seen, 60)
+                self.assertEqual(found, [])
+                self.picture(f'detail-{width}-{"dark" if dark else "light"}')
+        self.check(config='web')
+        agent.stop()
+
+
+class Sorted(PageCase):
+    def names(self):
+        return [e.text for e in self.find('#config-rows .name')]
+
+    def test_numbers_are_sorted_as_numbers(self):
+        agent = self.agent(('web-2', 'web-10', 'web-1', 'never'))
+        self.published(agent, 'web-2', 'web-10', 'web-1')
+        self.documents['/never.yaml'] = good(b'x', status='500 Internal Server Error')
+        for n in range(2, 11):
+            self.put(agent, 'web-2', f'a: {n}\n')
+        self.put(agent, 'web-10', 'a: 2\n')
+        agent.stop()
+        agent = self.agent(('web-2', 'web-10', 'web-1', 'other'))
+        self.documents['/other.yaml'] = good(b'x', status='500 Internal Server Error')
+        self.published(agent, 'other')
+        self.open()
+        self.assertEqual(self.names(), ['other', 'web-1', 'web-2', 'web-10'], 'by state, then as people count')
+        heads = {e.text: e for e in self.find('.configs th button')}
+        heads['Generation'].click()
+        self.assertEqual(self.names(), ['web-2', 'web-10', 'web-1', 'other'], '10 is more than 2; what has none comes last')
+        self.assertEqual(self.js('return document.querySelector("th[data-sort=generation]").getAttribute("aria-sort")'), 'descending')
+        heads['Generation'].click()
+        self.assertEqual(self.names(), ['web-1', 'web-10', 'web-2', 'other'])
+        self.assertEqual(self.js('return document.querySelector("th[data-sort=generation]").getAttribute("aria-sort")'), 'ascending')
+        heads['Config'].send_keys(Keys.ENTER)
+        self.assertEqual(self.names(), ['other', 'web-1', 'web-2', 'web-10'])
+        heads['Config'].send_keys(Keys.SPACE)
+        self.assertEqual(self.names(), ['web-10', 'web-2', 'web-1', 'other'])
+        self.assertEqual([e.get_attribute('aria-sort') for e in self.find('th[data-sort]')].count('none'), 5)
+        self.check()
+        self.open(width=390)  # without a head of the table
+        self.js('const s = document.querySelector("#sort"); s.value = "generation"; s.dispatchEvent(new Event("change"))')
+        self.assertEqual(self.names()[:2], ['web-2', 'web-10'])
         agent.stop()
 
 

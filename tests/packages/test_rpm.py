@@ -20,6 +20,7 @@ CONTENTS = {
         - 100755 root:root /usr/bin/pullet
         - 100644 root:root /usr/lib/systemd/system/pullet-changed@.path
         - 100644 root:root /usr/lib/systemd/system/pullet-changed@.service
+        - 100644 root:root /usr/lib/systemd/system/pullet-ready.service
         - 100644 root:root /usr/lib/systemd/system/pullet.service
         - 100644 root:root /usr/lib/sysusers.d/pullet.conf
         - 100644 root:root /usr/lib/tmpfiles.d/pullet.conf
@@ -34,6 +35,9 @@ CONTENTS = {
     'libpullet-devel': '''
         - 100644 root:root /usr/include/pullet.h
         - 100644 root:root /usr/include/pullet.hpp
+        - 40755 root:root /usr/lib64/cmake/pullet
+        - 100644 root:root /usr/lib64/cmake/pullet/pulletConfig.cmake
+        - 100644 root:root /usr/lib64/cmake/pullet/pulletConfigVersion.cmake
         - 100644 root:root /usr/lib64/libpullet.a
         - 120777 root:root /usr/lib64/libpullet.so
         - 100644 root:root /usr/lib64/pkgconfig/libpullet.pc
@@ -42,13 +46,16 @@ CONTENTS = {
         - 40755 root:root /usr/lib/python3/dist-packages/pullet
         - 100644 root:root /usr/lib/python3/dist-packages/pullet/__init__.py
         - 100644 root:root /usr/lib/python3/dist-packages/pullet/_ctypes.py
+        - 100644 root:root /usr/lib/python3/dist-packages/pullet/_decode.py
         - 100755 root:root /usr/lib/python3/dist-packages/pullet/_native.abi3.so
+        - 100644 root:root /usr/lib/python3/dist-packages/pullet/py.typed
+        - 100644 root:root /usr/lib/python3/dist-packages/pullet/testing.py
     ''',
 }
 PAGES = {
     'pullet': 'man1/pullet.1.gz man5/pullet.yaml.5.gz man7/pullet.7.gz man8/pulletd.8.gz',
     'libpullet0': '',
-    'libpullet-devel': ' '.join(f'man3/{page}.3.gz' for page in 'libpullet pullet_close pullet_each pullet_get pullet_open pullet_refresh pullet_wait'.split()),
+    'libpullet-devel': ' '.join(f'man3/{page}.3.gz' for page in 'libpullet pullet_close pullet_each pullet_fd pullet_get pullet_open pullet_refresh pullet_wait'.split()),
     'python3-pullet': '',
 }
 
@@ -194,7 +201,7 @@ class Life(unittest.TestCase):
             self.assertEqual(self.root.run('id', '-nG', 'pullet').split(), ['pullet', 'pullet-config'])
             self.assertEqual(self.rpm('--verify', '--nodeps', *CONTENTS), '')
             self.assertIn(packages.version(), self.root.run('pulletd', '--version'))
-            self.assertIn('no config is set', self.root.run('pulletd', '--test', status=78))
+            self.assertIn('nothing is configured in /etc/pullet', self.root.run('pulletd', '--test', status=78))
 
             edited = '# mine\n' + self.root.read('/etc/pullet/pullet.yaml')
             self.root.write('/etc/pullet/pullet.yaml', edited)

@@ -32,6 +32,15 @@ CONFIG = '''configs:
     file: /run/pullet/web.yaml
     interval: 200ms
 {more}'''
+APP = """[Unit]
+Wants=pullet-ready.service
+After=pullet-ready.service
+
+[Service]
+Type=oneshot
+RemainAfterExit=yes
+ExecStart=/bin/echo the application runs
+"""
 
 
 def call(*args, **kw):
@@ -71,6 +80,8 @@ class Machine:
 
     def __init__(self, root):
         notify = os.path.join(os.path.dirname(root), 'notify')
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(notify)
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as ready:
             ready.bind(notify)
             # in a space of processes of its own, which ends with this process, however that comes about
@@ -163,7 +174,7 @@ class Systemd(harness.Case):
         cls.addClassCleanup(shutil.rmtree, cls.base, ignore_errors=True)
         cls.new, cls.old = package('pullet'), with_version(package('pullet'), '0.0.1-1', cls.base)
         needs = re.findall(r'(?:^|, )([a-z0-9.+-]+)', call('dpkg-deb', '-f', cls.new, 'Depends'))
-        root = os.path.join(cls.base, 'root')
+        cls.root = root = os.path.join(cls.base, 'root')
         with timed('a root with what is depended on'):
             call(ROOT + '/tests/packages/root.sh', root, 'systemd-sysv', 'dbus', 'nginx-light', *needs)
         shutil.copy(cls.new, root + '/root/new.deb')
@@ -174,7 +185,7 @@ class Systemd(harness.Case):
         call('ip', 'link', 'set', 'lo', 'up')
         with timed('boot'):
             cls.machine = Machine(root)
-        cls.addClassCleanup(cls.machine.off)
+        cls.addClassCleanup(lambda: cls.machine.off())  # the one of then
         cls.generation = cls.marks = 0
 
     def setUp(self):
@@ -213,8 +224,10 @@ class Systemd(harness.Case):
         return json.loads(self.m.run('pullet', 'status', name, '--json'))
 
     def start(self, *more):
+        """And what is configured has a version."""
         self.configure(*more)
         self.m.run('systemctl', 'restart', 'pullet')
+        self.m.run('pullet', 'wait', '--ready')
 
     # ---- the life of the service
 
@@ -227,25 +240,42 @@ class Systemd(harness.Case):
         self.assertEqual(self.m.run('stat', '-c', '%A %U %G', '/etc/pullet').strip(), 'drwxr-x--- root pullet-config')
         self.assertEqual(self.m.run('id', '-nG', 'pullet').strip(), 'pullet pullet-config')
 
+    def test_2_boot(self):
+        """With every server down and nothing published neither boot, start nor reload waits; what is ordered after pullet-ready.service does."""
+        behave, self.server.behave = self.server.behave, harness.reset
+        self.configure()
+        self.m.write('/etc/systemd/system/app.service', APP)
+        self.machine.off()
+        with timed('boot, with every server down'):
+            Systemd.machine = self.m = Machine(self.root)
+        self.assertEqual(self.m.run('systemctl', 'is-active', 'multi-user.target', 'pullet').split(), ['active', 'active'])
+        self.assertEqual(self.m.run('systemctl', 'list-jobs', '--no-legend'), '')
+        self.assertRegex(self.m.show('StatusText'), '^0 configs ok; waiting for the first version of 1: web')
+        start = self.seen()
+        self.m.run('systemctl', 'start', '--no-block', 'app')
+        for verb in 'restart', 'reload':
+            with timed(verb + ', with every server down', 10):
+                self.m.run('systemctl', verb, 'pullet')
+            self.assertEqual([self.m.show('ActiveState', unit) for unit in ('pullet', 'pullet-ready', 'app')], ['active', 'activating', 'inactive'])
+        self.server.behave = behave
+        self.log('Finished pullet-ready.service', start)
+        self.log('the application runs', start)
+        self.assertEqual(self.m.read('/run/pullet/web.yaml'), self.body)
+        self.assertIn('1 config ready', '\n'.join(self.m.journal.seen))
+        self.m.run('systemctl', 'restart', 'pullet')  # which restarts nothing else
+        self.assertEqual([self.m.show('ActiveState', unit) for unit in ('pullet-ready', 'app')], ['active', 'active'])
+        self.m.run('systemd-analyze', 'security', '--threshold=15', 'pullet-ready')
+
     def test_2_start(self):
-        """With a server; with a bad configuration; with neither server nor last known good."""
+        """With a bad configuration; from the last known good."""
         self.configure(text='config:\n  web: {}\n')  # not skipped: something is there, and it is wrong
+        self.m.run('systemctl', 'stop', 'pullet')
         self.m.run('systemctl', 'start', 'pullet', check=1)
         self.assertEqual((self.m.show('ActiveState'), self.m.show('ExecMainStatus'), self.m.show('NRestarts')), ('failed', '78', '0'))
-        behave, self.server.behave = self.server.behave, good(b'', status='404 No')
         self.configure()
-        start = self.seen()
-        self.m.run('systemctl', 'start', '--no-block', 'pullet')
-        self.log('pull failed', start)
-        self.assertEqual(self.m.show('ActiveState'), 'activating')
-        self.assertRegex(self.m.show('StatusText'), '^0 configs ok; waiting for the first version of 1: web')
-        self.server.behave = behave
-        self.log('Started pullet.service', start)
-        self.assertEqual(self.m.show('StatusText'), '1 config ok')
-        self.assertEqual(self.m.read('/run/pullet/web.yaml'), self.body)
-        self.m.run('systemctl', 'stop', 'pullet')
         with timed('start, from the last known good'):
             self.m.run('systemctl', 'start', 'pullet')
+        self.assertEqual(self.m.show('StatusText'), '1 config ok')
 
     def test_3_reload(self):
         """Good, and bad: then the command fails, and the agent goes on with what it has."""
@@ -389,12 +419,13 @@ configs:
         self.configure(text=text)
         with timed('restart, until a pull over TLS and one into the directory of an application are published'):
             self.m.run('systemctl', 'restart', 'pullet')
+            self.m.run('pullet', 'wait', '--ready')
         return text
 
     def test_7_every_feature_under_the_sandbox(self):
         start = self.seen()
         self.everything()
-        self.assertEqual(self.m.show('StatusText'), '2 configs ok')
+        self.until(lambda: self.m.show('StatusText') == '2 configs ok', 'the status is not that of both configs')  # it comes once a second at most
         self.assertEqual(self.m.read('/run/pullet/tls.yaml'), 'tls: 1\n')
         self.assertEqual(self.m.run('stat', '-c', '%A %U %G', '/srv/app/app.yaml').strip(), '-rw-r----- pullet readers')
         self.wait_file('/run/pullet/told')

@@ -24,6 +24,8 @@ struct publisher;
 struct publisher_options;
 
 /* Each gets its whole name ("pullet diff") as argv[0] and returns the exit code. */
+int cli_build(int argc, char **argv);
+int cli_dev(int argc, char **argv);
 int cli_diff(int argc, char **argv);
 int cli_doctor(int argc, char **argv);
 int cli_explain(int argc, char **argv);
@@ -41,6 +43,8 @@ int cli_publish(int argc, char **argv);
 int cli_refresh(int argc, char **argv);
 int cli_relay(int argc, char **argv);
 int cli_rollback(int argc, char **argv);
+int cli_rollout(int argc, char **argv);
+int cli_run(int argc, char **argv);
 int cli_serve(int argc, char **argv);
 int cli_sign(int argc, char **argv);
 int cli_status(int argc, char **argv);

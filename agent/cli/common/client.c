@@ -18,6 +18,8 @@
 #include "cli/common/names.h"
 #include "cli/common/shape.h"
 #include "cli/text/words.h"
+#include "settings/places.h"
+#include "settings/settings.h"
 
 #define TURN_MS 5000u  /* for a connection, while too many others want one */
 #define MAX_PATH 8000u /* what the agent takes in one line, without "POST " and " HTTP/1.1" */
@@ -34,6 +36,18 @@ const char *client_runtime_dir(void)
 	const char *dir = getenv("PULLET_RUNTIME_DIR");
 
 	return dir && dir[0] ? dir : PULLET_RUNSTATEDIR "/pullet";
+}
+
+void client_choose_runtime_dir(void)
+{
+	char own[PLACES_PATH], socket[PLACES_PATH + 16];
+	const char *given = getenv("PULLET_RUNTIME_DIR");
+
+	if ((given && given[0]) || !places_own_runtime_dir(own) || access(own, X_OK))
+		return;
+	snprintf(socket, sizeof(socket), "%s/control.sock", own);
+	if (access(socket, F_OK) == 0 || access(PULLET_RUNSTATEDIR "/pullet", X_OK))
+		setenv("PULLET_RUNTIME_DIR", own, 1);
 }
 
 const char *client_default_socket(void)
@@ -97,14 +111,24 @@ static const char *describe_allowed(const char *socket, char text[64])
 const char *client_unreachable(const char *socket, char why[CLIENT_WHY])
 {
 	int error = access(socket, R_OK | W_OK) ? errno : 0;
+	const char *configuration = getenv("PULLET_CONFIG");
 	char who[64];
 
+	if (!configuration || !strchr(configuration, '/'))
+		configuration = SETTINGS_DEFAULT_PATH;
 	if (error == EACCES)
 		snprintf(why, CLIENT_WHY,
 			"the control socket %s may not be used by this user: be %s", socket,
 			describe_allowed(socket, who));
 	else if (error && error != ENOENT)
 		snprintf(why, CLIENT_WHY, "no agent answers at %s: %s", socket, strerror(error));
+	else if (error && !strcmp(socket, client_default_socket()) &&
+		 settings_is_untouched(configuration))
+		snprintf(why, CLIENT_WHY,
+			"no agent answers at %s: nothing is configured in %.*s: add a config to "
+			"%s, and start it (systemctl start pullet)",
+			socket, (int)(strrchr(configuration, '/') - configuration), configuration,
+			configuration);
 	else
 		snprintf(why, CLIENT_WHY,
 			"no agent answers at %s: start it (systemctl start pullet)%s", socket,

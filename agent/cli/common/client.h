@@ -24,6 +24,9 @@ struct client_answer {
 
 /* $PULLET_RUNTIME_DIR, or where it is without that. */
 const char *client_runtime_dir(void);
+/* For an ordinary user whose own agent runs, or who may not enter the host's directory: sets
+ * PULLET_RUNTIME_DIR to the own agent's, for libpullet and what is executed, unless it is set. */
+void client_choose_runtime_dir(void);
 /* The socket's path when no --socket is given: control.sock in there. Static memory. */
 const char *client_default_socket(void);
 /* Begins a path: "/v1/configs/CONFIG", and what follows, with what needs it escaped. */

@@ -95,7 +95,19 @@ int operate_show_current(const struct operate *o, const struct node *root, struc
 		out, ": generation %" PRId64 " is current: ", node_integer(root, "generation", 0));
 	words_text(out, node_text(root, "origin", "?"));
 	buffer_append(out, "\n", 1);
+	operate_forward(out, root);
 	return CLI_OK;
+}
+
+void operate_forward(struct buffer *out, const struct node *entry)
+{
+	for (const struct node *n = node_first(entry, "forward"); n; n = n->next) {
+		if (n->type != NODE_STRING)
+			continue;
+		buffer_append_string(out, "  ");
+		words_text(out, n->text);
+		buffer_append(out, "\n", 1);
+	}
 }
 
 void operate_decision(struct buffer *out, const struct node *entry)

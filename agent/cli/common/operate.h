@@ -18,7 +18,7 @@ struct operate { /* first in a target of more options */
 	const char *reason;  /* NULL = none */
 	uint64_t for_ms;     /* 0 = not given */
 	uint64_t timeout_ms; /* 60 s */
-	bool json, remove, all;
+	bool json, remove, all, held;
 	char **arguments;
 	int count;
 };
@@ -53,6 +53,8 @@ int operate_ask_each(struct operate *o,
 /* For the answer to a change: "web: generation 14 is current: ORIGIN". */
 int operate_show_current(const struct operate *o, const struct node *root, struct buffer *out);
 
+/* Appends what makes new versions current again, a line each, as far as an answer has it. */
+void operate_forward(struct buffer *out, const struct node *entry);
 /* Appends " by uid 0 until TIME: reason", as far as an entry of the status or of an explanation has
  * those members. */
 void operate_decision(struct buffer *out, const struct node *entry);

@@ -17,6 +17,7 @@
 #include "base/log.h"
 #include "text/sentence.h"
 #include "base/worker.h"
+#include "settings/places.h"
 #include "cli/common/cli.h"
 #include "cli/common/operate.h"
 #include "cli/common/options.h"
@@ -424,10 +425,9 @@ static void doctor_run_fini(struct run *run)
 
 int cli_doctor(int argc, char **argv)
 {
-	const char *path = getenv("PULLET_CONFIG");
-	struct run run = {.d = {.path = path && path[0] ? path : SETTINGS_DEFAULT_PATH,
-				  .timeout_ms = 30000,
-				  .who.root = -1}};
+	char path[PLACES_PATH];
+	struct run run = {
+		.d = {.path = places_configuration(path), .timeout_ms = 30000, .who.root = -1}};
 	int r = options_read(&doctor_line, argc, argv, &run);
 
 	if (r >= 0)

@@ -143,6 +143,9 @@ static void check_needed_files(struct doctor *d, struct doctor_list *l)
 		if (c->schema && doctor_is_selected(d, c))
 			check_needed_file(
 				d, l, &(struct doctor_needed_file){c->schema, "schema", false});
+		if (c->template_file && doctor_is_selected(d, c))
+			check_needed_file(d, l,
+				&(struct doctor_needed_file){c->template_file, "template", false});
 		if (c->schema_dir && doctor_is_selected(d, c))
 			check_needed_file(d, l,
 				&(struct doctor_needed_file){c->schema_dir, "schema_dir", false});

@@ -9,6 +9,7 @@
 
 #include "pull/exchange.h"
 #include "fleet/receipt.h"
+#include "settings/places.h"
 #include "settings/value.h"
 #include "cli/common/cli.h"
 
@@ -19,6 +20,7 @@ struct etcd {
 	char *url; /* made.urls[0] */
 	const struct settings_server *server;
 	const char *prefix;
+	const char *rollout_key;
 	struct loop *loop;
 	struct http_client *transport;
 	struct exchange_env env;
@@ -190,9 +192,9 @@ static void print_settings_error(void *arg, const char *message)
 
 static const char *default_settings_file(void)
 {
-	const char *path = getenv("PULLET_CONFIG");
+	static char path[PLACES_PATH];
 
-	return path && path[0] ? path : SETTINGS_DEFAULT_PATH;
+	return places_configuration(path);
 }
 
 static int choose_etcd_server(struct etcd *e, const char *file)
@@ -214,6 +216,36 @@ static int choose_etcd_server(struct etcd *e, const char *file)
 	return CLI_OK;
 }
 
+/* The server of a config's rollout document, and its key. */
+static int choose_rollout_server(struct etcd *e, const char *file)
+{
+	const struct settings *s = e->settings;
+	const struct settings_layer *rollout = NULL;
+	bool found = false;
+
+	for (size_t i = 0; i < s->config_count; i++)
+		if (strcmp(s->configs[i]->name, e->o->rollout_of) == 0) {
+			rollout = s->configs[i]->rollout;
+			found = true;
+		}
+	if (!found)
+		return cli_error(CLI_NOT_FOUND, e->o->command, "%s has no config %s", file,
+			e->o->rollout_of);
+	if (!rollout)
+		return cli_error(CLI_CONFIG, e->o->command,
+			"%s has no rollout in %s: give it `rollout: {server: NAME, path: KEY}`, on "
+			"all hosts",
+			e->o->rollout_of, file);
+	e->server = s->servers[rollout->server];
+	e->rollout_key = rollout->path;
+	if (e->server->kind != SETTINGS_ETCD)
+		return cli_error(CLI_CONFIG, e->o->command,
+			"the rollout document of %s is not in an etcd: write it as that server "
+			"takes it",
+			e->o->rollout_of);
+	return CLI_OK;
+}
+
 static int configure_by_file(struct etcd *e)
 {
 	const char *file = e->o->file ? e->o->file : default_settings_file();
@@ -222,7 +254,7 @@ static int configure_by_file(struct etcd *e)
 	if (settings_load(file, print_settings_error, NULL, &e->settings))
 		return cli_error(CLI_CONFIG, e->o->command,
 			"the agent's configuration names the etcd; without it use --etcd");
-	r = choose_etcd_server(e, file);
+	r = e->o->rollout_of ? choose_rollout_server(e, file) : choose_etcd_server(e, file);
 	if (!e->prefix)
 		e->prefix = e->settings->report.prefix;
 	return r;
@@ -265,6 +297,17 @@ static int configure_by_options(struct etcd *e)
 	};
 	e->server = &e->made;
 	return check_etcd_url(e);
+}
+
+int etcd_check_options(const struct etcd_options *o)
+{
+	if (o->url && (o->file || o->server))
+		return cli_error(CLI_USAGE, o->command,
+			"--etcd is used alone: without --config and --server");
+	if (!o->url && (o->user || o->password_file || o->ca || o->cert || o->key))
+		return cli_error(CLI_USAGE, o->command,
+			"--user, --password-file, --ca, --cert and --key belong to --etcd");
+	return CLI_OK;
 }
 
 int etcd_open(const struct etcd_options *o, struct etcd **ret_etcd)
@@ -318,6 +361,11 @@ const char *etcd_prefix(const struct etcd *e)
 const char *etcd_name(const struct etcd *e)
 {
 	return e->server->urls[0];
+}
+
+const char *etcd_rollout_key(const struct etcd *e)
+{
+	return e->rollout_key;
 }
 
 void etcd_set_deadline(struct etcd *e, uint64_t deadline_ms)

@@ -459,25 +459,7 @@ static const struct option_row fleet_rows[] = {
 		.at = offsetof(struct fleet, timeout_ms), .forms = WAIT},
 	{"force", NULL, "forget a host that is alive", OPTION_FLAG,
 		.at = offsetof(struct fleet, force), .forms = FORGET},
-	{"config", "FILE",
-		"the agent's configuration, which names the etcd\n(default "
-		"$PULLET_CONFIG, then " SETTINGS_DEFAULT_PATH ")",
-		OPTION_TEXT, .at = offsetof(struct fleet, where.file), .letter = 'c'},
-	{"server", "NAME", "another etcd of that file than its report's", OPTION_TEXT,
-		.at = offsetof(struct fleet, where.server)},
-	{"etcd", "URL", "an etcd without such a file; with these options:", OPTION_TEXT,
-		.at = offsetof(struct fleet, where.url)},
-	{"user", "NAME", "log in as this user,", OPTION_TEXT,
-		.at = offsetof(struct fleet, where.user)},
-	{"password-file", "FILE", "with the password in this file", OPTION_TEXT,
-		.at = offsetof(struct fleet, where.password_file)},
-	{"ca", "FILE", "the authority of its certificate", OPTION_TEXT,
-		.at = offsetof(struct fleet, where.ca)},
-	{"cert", "FILE", "a client certificate,", OPTION_TEXT,
-		.at = offsetof(struct fleet, where.cert)},
-	{"key", "FILE", "and its key", OPTION_TEXT, .at = offsetof(struct fleet, where.key)},
-	{"prefix", "P", "of the keys (default that of the file, or " RECEIPT_PREFIX ")",
-		OPTION_TEXT, .at = offsetof(struct fleet, where.prefix)},
+	ETCD_OPTION_ROWS(struct fleet, where),
 	{0},
 };
 
@@ -504,20 +486,6 @@ static const struct command_line fleet_lines[] = {
 	[FORGET] = FLEET_LINE(FORGET, 1, "name one host"),
 };
 
-/* Options of the other way of naming an etcd would be ignored. */
-static int check_where(const struct fleet *f)
-{
-	const struct etcd_options *w = &f->where;
-
-	if (w->url && (w->file || w->server))
-		return cli_error(CLI_USAGE, f->command,
-			"--etcd is used alone: without --config and --server");
-	if (!w->url && (w->user || w->password_file || w->ca || w->cert || w->key))
-		return cli_error(CLI_USAGE, f->command,
-			"--user, --password-file, --ca, --cert and --key belong to --etcd");
-	return CLI_OK;
-}
-
 static int check_fleet_options(struct fleet *f)
 {
 	const char *why;
@@ -531,7 +499,7 @@ static int check_fleet_options(struct fleet *f)
 	why = f->verb == FORGET ? settings_check_name(f->name) : NULL;
 	if (why)
 		return cli_error(CLI_USAGE, f->command, "the host's name %s", why);
-	return check_where(f);
+	return etcd_check_options(&f->where);
 }
 
 static int run_verb(struct fleet *f)

@@ -96,7 +96,7 @@ static void add_share(size_t hosts, const char *mark, size_t all, struct table *
 	table_printf(t, "%s%s", b->data ? b->data : "", mark);
 }
 
-static void append_versions(const struct roster_sum *s, struct buffer *out)
+void fleet_versions(const struct roster_sum *s, struct buffer *out)
 {
 	static const char *const heads[] = {"VERSION", "DIGEST", "HOSTS", "PERCENT", "STATES"};
 	struct buffer text;
@@ -179,7 +179,7 @@ void fleet_hosts(const struct roster_sum *s, const struct fleet_style *style, st
 void fleet_table(const struct roster_sum *s, const struct fleet_style *style, struct buffer *out)
 {
 	fleet_headline(s, out);
-	append_versions(s, out);
+	fleet_versions(s, out);
 	fleet_hosts(s, style, out);
 }
 

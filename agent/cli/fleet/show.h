@@ -23,6 +23,8 @@ void fleet_ghosts(const struct roster *r, bool names, struct buffer *out);
 void fleet_json_ghosts(const struct roster *r, struct buffer *out);
 /* "98 of 100 hosts run v2 (98.0%)", in one line. */
 void fleet_headline(const struct roster_sum *s, struct buffer *out);
+/* The versions, a line each. */
+void fleet_versions(const struct roster_sum *s, struct buffer *out);
 /* The versions, then the hosts that are behind, reject or are silent. */
 void fleet_table(const struct roster_sum *s, const struct fleet_style *style, struct buffer *out);
 /* Only these hosts. */

@@ -117,6 +117,7 @@ static void note_rejected(const struct node *c, struct buffer *out)
 	buffer_append_string(out, ": ");
 	words_lines(out, node_text(rejected, "why", "?"));
 	buffer_append_string(out, "\n");
+	operate_forward(out, rejected);
 }
 
 static void note_operator_decisions(const struct node *c, struct buffer *out)

@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <time.h>
@@ -21,6 +22,8 @@
 #include "base/sys.h"
 #include "cli/common/cli.h"
 #include "cli/common/options.h"
+#include "cli/serve/served.h"
+#include "settings/places.h"
 
 #define MAX_QUEUED (256u << 20) /* bytes of answers on their way to slow clients */
 
@@ -263,6 +266,71 @@ static int start_server(struct server *s, const char *command)
 	return CLI_OK;
 }
 
+/* A host that stands for all of this one's addresses is its name to others. */
+static void append_reachable(struct buffer *out, const char *host, size_t len)
+{
+	static const char *const all[] = {"0.0.0.0", "[::]", "*"};
+	char name[256] = "";
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+		if (strlen(all[i]) == len && memcmp(host, all[i], len) == 0 &&
+			gethostname(name, sizeof(name) - 1) == 0)
+			break;
+	buffer_append(out, name[0] ? name : host, name[0] ? strlen(name) : len);
+}
+
+/* "tcp://0.0.0.0:7377" with a host that others reach. */
+static void append_endpoint(struct buffer *out, const char *endpoint)
+{
+	const char *host = strncmp(endpoint, "tcp://", 6) == 0 ? endpoint + 6 : NULL,
+		   *colon = host ? strrchr(host, ':') : NULL;
+
+	if (!colon) {
+		buffer_append_string(out, endpoint);
+		return;
+	}
+	buffer_append_string(out, "tcp://");
+	append_reachable(out, host, (size_t)(colon - host));
+	buffer_append_string(out, colon);
+}
+
+/* Prints a configuration to paste, with the documents that are there now. */
+static void print_configuration(const struct server *s)
+{
+	const struct options *o = s->options;
+	const char *colon = strrchr(o->http, ':');
+	char runtime[PLACES_PATH], configuration[PLACES_PATH];
+	struct served_from from = {.server_key = publisher_public_key(s->publisher),
+		.insecure = o->publisher.insecure,
+		.files = places_runtime_dir(runtime),
+		.more = ""};
+	struct served *found = calloc(1, sizeof(*found));
+	struct buffer url, push, out;
+
+	buffer_init(&url, 4096);
+	buffer_init(&push, 4096);
+	buffer_init(&out, 1u << 20);
+	buffer_append_string(&url, "http://");
+	append_reachable(&url, o->http, colon ? (size_t)(colon - o->http) : 0);
+	buffer_printf(&url, ":%d", httpd_port(s->httpd));
+	append_endpoint(&push, publisher_endpoint(s->publisher));
+	from.url = url.data;
+	from.push = push.data;
+	if (found)
+		served_find(found, s->dir);
+	if (found && found->count == 0)
+		printf("no .yaml, .yml or .json file is in %s yet: put one there, and start this "
+		       "again for a configuration to paste\n",
+			o->dir);
+	else if (found && !url.error && !push.error && served_write(found, &from, &out) == 0)
+		printf("\n# a configuration for the agent (%s):\n%s",
+			places_configuration(configuration), out.data);
+	buffer_fini(&url);
+	buffer_fini(&push);
+	buffer_fini(&out);
+	free(found);
+}
+
 static int run_server(const char *command, const struct options *o)
 {
 	static const struct descriptors_need needs[] = {{"event loop", LOOP_DESCRIPTORS},
@@ -285,6 +353,7 @@ static int run_server(const char *command, const struct options *o)
 			publisher_endpoint(s.publisher));
 		if (*publisher_public_key(s.publisher))
 			printf("agents need server_key: '%s'\n", publisher_public_key(s.publisher));
+		print_configuration(&s);
 		fflush(stdout);
 		r = loop_run(s.loop) ? CLI_FAILED : CLI_OK;
 	}

@@ -51,53 +51,15 @@ static const struct format {
 	{"yaml", false, 0, DOCUMENT_YAML},
 };
 
-/* ---- flat ---- */
-
-struct flat {
-	const struct options *o;
-	struct flatten_value *values;
-	size_t count, seen, max;
-};
-
-static int add_flat_value(const char *key, size_t key_len, const struct pullet_value *v, void *arg)
-{
-	struct flat *f = arg;
-
-	f->seen++;
-	if (f->count < f->max && v->type != PULLET_LIST && v->type != PULLET_MAP &&
-		export_selected(&f->o->selection, key, key_len))
-		f->values[f->count++] =
-			(struct flatten_value){key, key_len, export_node(v).type, v->text, v->len};
-	return 0;
-}
-
-static int export_flat(struct pullet *p, const struct options *o, struct buffer *out)
-{
-	struct flat f = {.o = o, .max = pullet_count(p)};
-	char why[FILE_WHY];
-	int r = CLI_OK;
-
-	f.values = calloc(f.max + 1, sizeof(*f.values));
-	if (!f.values)
-		return cli_error(CLI_FAILED, o->command, "out of memory");
-	pullet_each(p, "", add_flat_value, &f);
-	if (f.seen != f.max)
-		r = cli_error(CLI_FAILED, o->command, "the snapshot is damaged");
-	else if (flatten_values(f.values, f.count, o->format->kind, o->prefix, out, why))
-		r = cli_error(CLI_FAILED, o->command, "%s", why);
-	free(f.values);
-	return r;
-}
-
 /* ---- the command ---- */
 
-static int export_document(struct pullet *p, const struct options *o, struct buffer *out)
+static int write_values(struct pullet *p, const struct options *o, struct buffer *out)
 {
 	struct export_error e = {"out of memory"};
+	int r = o->format->flat ? export_flat(p, &o->selection, o->format->kind, o->prefix, out, &e)
+				: export_tree(p, &o->selection, o->format->tree, out, &e);
 
-	if (export_tree(p, &o->selection, o->format->tree, out, &e))
-		return cli_error(CLI_FAILED, o->command, "%s", e.message);
-	return CLI_OK;
+	return r ? cli_error(CLI_FAILED, o->command, "%s", e.message) : CLI_OK;
 }
 
 static int stop_at_first(const char *key, size_t key_len, const struct pullet_value *v, void *arg)
@@ -129,7 +91,7 @@ static int export_config(const struct options *o)
 	buffer_init(&out, EXPORT_MAX_BYTES);
 	r = check_prefixes(p, o);
 	if (r == CLI_OK)
-		r = o->format->flat ? export_flat(p, o, &out) : export_document(p, o, &out);
+		r = write_values(p, o, &out);
 	if (r == CLI_OK)
 		r = cli_output(o->command, &out);
 	buffer_fini(&out);

@@ -2,9 +2,11 @@
  * fallbacks, since only the library knows whether it is of the type. */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "settings/value.h"
 #include "cli/common/cli.h"
@@ -41,6 +43,15 @@ static const struct command_line get_line = {
 	.max = 2,
 };
 
+/* The agent makes a control page for each config that is to have a snapshot. */
+static bool is_configured(const char *dir, const char *config)
+{
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/%s.gen", dir, config);
+
+	return n > 0 && (size_t)n < sizeof(path) && access(path, F_OK) == 0;
+}
+
 static int report_no_snapshot(const char *command, const char *config)
 {
 	const char *dir = client_runtime_dir();
@@ -49,6 +60,11 @@ static int report_no_snapshot(const char *command, const char *config)
 
 	if (strchr(config, '/'))
 		return cli_error(CLI_NOT_FOUND, command, "there is no snapshot %s", config);
+	if (is_configured(dir, config))
+		return cli_error(CLI_NOT_FOUND, command,
+			"config %s is configured, but nothing of it is published yet: 'pullet "
+			"status %s' says why",
+			config, config);
 	names_init(&names, config);
 	if (names_of_snapshots(dir, names_add, &names) || names.count == 0)
 		return cli_error(CLI_NOT_FOUND, command,

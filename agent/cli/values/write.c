@@ -240,3 +240,42 @@ int export_tree(struct pullet *p, const struct export_selection *s, enum documen
 	free(t.items);
 	return r;
 }
+
+/* ---- lines ---- */
+
+struct flat {
+	const struct export_selection *selection;
+	struct flatten_value *values;
+	size_t count, seen, max;
+};
+
+static int add_flat_value(const char *key, size_t key_len, const struct pullet_value *v, void *arg)
+{
+	struct flat *f = arg;
+
+	f->seen++;
+	if (f->count < f->max && v->type != PULLET_LIST && v->type != PULLET_MAP &&
+		export_selected(f->selection, key, key_len))
+		f->values[f->count++] =
+			(struct flatten_value){key, key_len, export_node(v).type, v->text, v->len};
+	return 0;
+}
+
+int export_flat(struct pullet *p, const struct export_selection *s, enum flatten_kind kind,
+	const char *prefix, struct buffer *out, struct export_error *ret_error)
+{
+	struct flat f = {.selection = s, .max = pullet_count(p)};
+	int r;
+
+	f.values = calloc(f.max + 1, sizeof(*f.values));
+	if (!f.values)
+		return -ENOMEM;
+	pullet_each(p, "", add_flat_value, &f);
+	r = f.seen == f.max
+		    ? flatten_values(f.values, f.count, kind, prefix, out, ret_error->message)
+		    : -EBADMSG;
+	if (r == -EBADMSG)
+		snprintf(ret_error->message, sizeof(ret_error->message), "the snapshot is damaged");
+	free(f.values);
+	return r;
+}

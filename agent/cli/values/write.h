@@ -1,5 +1,5 @@
 /*
- * The keys of a snapshot as a tree again, and written as a document.
+ * The keys of a snapshot written as lines, or as a tree again and that as a document.
  *
  * Threads: one at a time, with the handle's. Ownership: nodes borrow their texts from the version
  * that is open. Errors: -EINVAL with a sentence, -ENOMEM, -EMSGSIZE. Bounds: DOCUMENT_MAX_DEPTH.
@@ -9,6 +9,7 @@
 
 #include "lib/pullet.h"
 #include "document/document.h"
+#include "document/flatten.h"
 
 #define EXPORT_MAX_BYTES ((size_t)1 << 30) /* of what one command prints */
 
@@ -20,7 +21,7 @@ struct export_selection {
 };
 
 struct export_error {
-	char message[256];
+	char message[FILE_WHY];
 };
 
 bool export_selected(const struct export_selection *s, const char *key, size_t key_len);
@@ -30,5 +31,8 @@ struct node export_node(const struct pullet_value *v);
  * not all is selected closes its gaps. */
 int export_tree(struct pullet *p, const struct export_selection *s, enum document_type type,
 	struct buffer *out, struct export_error *ret_error);
+/* Appends the selected keys that are no lists or maps, a line each, as flatten_values(). */
+int export_flat(struct pullet *p, const struct export_selection *s, enum flatten_kind kind,
+	const char *prefix, struct buffer *out, struct export_error *ret_error);
 
 #endif

@@ -14,6 +14,7 @@
 EMBED(page_html, "index.html");
 EMBED(page_css, "page.css");
 EMBED(page_js, "page.js");
+EMBED(page_detail, "detail.js");
 
 const struct page *page_find(const char *path)
 {
@@ -21,6 +22,7 @@ const struct page *page_find(const char *path)
 		{"/", "text/html; charset=utf-8", page_html, page_html_end},
 		{"/page.css", "text/css; charset=utf-8", page_css, page_css_end},
 		{"/page.js", "text/javascript; charset=utf-8", page_js, page_js_end},
+		{"/detail.js", "text/javascript; charset=utf-8", page_detail, page_detail_end},
 	};
 
 	for (size_t i = 0; i < sizeof(pages) / sizeof(pages[0]); i++)

@@ -1,7 +1,8 @@
 /*
  * The status page, which is part of the program: GET / and what it loads.
  *
- * It asks for /v1/status and /v1/changes, and for nothing else anywhere. Threads: any; constant.
+ * It asks for /v1/status and /v1/changes, and where it shows one config for what is below
+ * /v1/configs/NAME; for nothing else anywhere. Threads: any; constant.
  */
 #ifndef PULLET_PAGE_H
 #define PULLET_PAGE_H

@@ -75,14 +75,14 @@ function syncChildren(parent, items, key, create, update) {
 }
 
 /* A row: state, name with details, numbers. */
-function makeRow(labels) {
+function makeRow(labels, tag = 'span') {
   const tr = makeElement('tr');
   tr.state = makeElement('span', 'state');
   const cell = makeElement('td');
   cell.append(tr.state);
   tr.head = makeElement('th');
   tr.head.scope = 'row';
-  tr.name = makeElement('span', 'name');
+  tr.name = makeElement(tag, 'name');
   tr.chips = makeElement('span');
   tr.source = makeElement('span', 'source');
   tr.remarks = makeElement('span');
@@ -113,8 +113,45 @@ function fillRow(tr, kind, word, name, source, chips, remarks, numbers) {
 
 const CONFIG_KINDS = {stale: 'bad', failing: 'bad', waiting: 'warn', ok: 'ok'};
 const RANK = {stale: 1, failing: 2, waiting: 3, attention: 4, ok: 5};
-const shown = {state: null, text: '', all: false};
+const shown = {state: null, text: '', all: false, sort: 'state', reversed: false};
 let last = null; // the last answer
+let lastChanges = null; // the same of the changes
+
+/* By what the configs are sorted: numbers as numbers, and as people count. What has none comes last. */
+const COLLATOR = new Intl.Collator('en', {numeric: true});
+const SORTS = {
+  state: {of: (c) => c.rating.rank},
+  name: {},
+  generation: {of: (c) => c.generation || null, down: true},
+  published: {of: (c) => c.published_ms, down: true},
+  confirmed: {of: (c) => c.age_ms, down: true},
+  next: {of: (c) => (c.running ? 0 : c.backoff_ms || (c.waiting ? 0 : c.next_pull_in_ms))},
+};
+
+function compareConfigs(a, b) {
+  const {of, down} = SORTS[shown.sort];
+  const x = of ? of(a) : null, y = of ? of(b) : null;
+  const turn = shown.reversed ? -1 : 1;
+  if (x !== y && (x === null || y === null)) return x === null ? 1 : -1;
+  if (x !== y) return (x < y ? -1 : 1) * (down ? -1 : 1) * turn;
+  return COLLATOR.compare(a.name, b.name) * (of ? 1 : turn);
+}
+
+/* The same column again turns the order round. */
+function sortBy(column) {
+  shown.reversed = shown.sort === column && !shown.reversed;
+  shown.sort = column;
+  showConfigs();
+}
+
+function showSort() {
+  for (const th of document.querySelectorAll('th[data-sort]')) {
+    const down = Boolean(SORTS[th.dataset.sort].down) !== shown.reversed;
+    changeAttribute(th, 'aria-sort', th.dataset.sort !== shown.sort ? 'none' : down ? 'descending' : 'ascending');
+  }
+  if (id('sort').value !== shown.sort) id('sort').value = shown.sort;
+  setText(id('configs-caption'), shown.sort === 'state' && !shown.reversed ? 'Configs, those that need attention first' : 'Configs');
+}
 
 const DECISIONS = ['pin', 'rollout', 'operator']; // they keep the server's version back, which is no trouble
 const FEW_OVERRIDES = 3; // listed one by one
@@ -179,6 +216,7 @@ function fillConfig(tr, c) {
     c.age_ms === null ? 'never' : ago(c.age_ms),
     nextPull(c),
   ]);
+  changeAttribute(tr.name, 'href', `#config=${encodeURIComponent(c.name)}`);
   if (tr.generation !== undefined && tr.generation !== c.generation) flashRow(tr);
   tr.generation = c.generation;
 }
@@ -215,11 +253,14 @@ function showConfigs() {
   const configs = last.status.configs;
   const fits = configs.filter((c) => (!shown.state || c.state === shown.state) &&
     (!shown.text || `${c.name} ${c.url || ''}`.toLowerCase().includes(shown.text)));
-  const attention = fits.findIndex((c) => c.rating.rank === RANK.ok);
+  fits.sort(compareConfigs);
+  const byState = shown.sort === 'state' && !shown.reversed;
+  const attention = byState ? fits.findIndex((c) => c.rating.rank === RANK.ok) : 0;
   const few = shown.all ? fits : fits.slice(0, Math.max(FEW, Math.min(MANY, attention < 0 ? fits.length : attention)));
   const labels = ['generation', 'published', 'confirmed', 'next pull'];
   fillStates(configs);
-  syncChildren(id('config-rows'), few, (c) => c.name, () => makeRow(labels), fillConfig);
+  showSort();
+  syncChildren(id('config-rows'), few, (c) => c.name, () => makeRow(labels, 'a'), fillConfig);
   id('configs-empty').hidden = fits.length > 0;
   setText(id('configs-empty'), configs.length ? 'No config fits the filter.' : 'No config is configured.');
   id('configs-more').hidden = few.length === fits.length;
@@ -334,6 +375,7 @@ function makePublication(p) {
 function showChanges(answer) {
   const had = id('changes').childElementCount > 0;
   const publications = answer.publications;
+  lastChanges = answer;
   id('changes-empty').hidden = publications.length > 0;
   id('masked').hidden = answer.values || !publications.some((p) => p.changes && p.changes.some((c) => c.old || c.new));
   setText(id('tunnel'), `ssh -L 8377:${last.status.runtime_dir}/control.sock ${last.status.host}`);
@@ -373,6 +415,11 @@ function announceChanges(before, status) {
   setText(id('announce'), moved.length > 3 ? `${names}; and ${plural(moved.length - 3, 'other')}` : names);
 }
 
+function showStatusTitle(status) {
+  const [kind, word] = rateAgent(status);
+  document.title = `${kind === 'ok' ? '' : `${word} \u00b7 `}${status.host} \u00b7 pullet`;
+}
+
 function showStatus(status) {
   const before = last && last.status;
   const facts = [`pullet ${status.version}`, `up ${duration(status.uptime_ms)}`, ...Object.entries(status.labels).map(([k, v]) => `${k}=${v}`)];
@@ -381,13 +428,12 @@ function showStatus(status) {
     c.remarks = findRemarks(c);
     c.rating = rateConfig(c);
   }
-  status.configs.sort((a, b) => a.rating.rank - b.rating.rank || (a.name < b.name ? -1 : 1));
   if (before) announceChanges(before, status);
   const [kind, word] = rateAgent(status);
   setState(id('overall'), kind, word);
   setText(id('host'), status.host);
   setText(id('facts'), facts.join(' \u00b7 '));
-  document.title = `${kind === 'ok' ? '' : `${word} \u00b7 `}${status.host} \u00b7 pullet`;
+  if (!detail) showStatusTitle(status);
   const rejected = status.configuration && status.configuration.error;
   id('reload').hidden = !rejected;
   setText(id('reload-error'), rejected ? rejected + (status.configuration.errors > 1 ?
@@ -401,11 +447,14 @@ function showStatus(status) {
 
 /* ---- polling ---- */
 
-let heardAt = null, lostAt = null, timer = null, known = null, polling = false, failures = 0;
+let heardAt = null, lostAt = null, timer = null, known = null, polling = false, again = false, failures = 0;
 
 async function getJson(path) {
   const answer = await fetch(path, {cache: 'no-store', credentials: 'omit', redirect: 'error', signal: AbortSignal.timeout(TIMEOUT_MS)});
-  if (!answer.ok) throw new Error(`the agent answered ${answer.status}`);
+  if (!answer.ok) {
+    const {error} = await answer.json().catch(() => ({}));
+    throw Object.assign(new Error(error || `the agent answered ${answer.status}`), {refused: Boolean(error)});
+  }
   return answer.json();
 }
 
@@ -427,7 +476,10 @@ function showHeard() {
 }
 
 async function poll() {
-  if (polling) return;
+  if (polling) {
+    again = true; // what was asked for meanwhile
+    return;
+  }
   polling = true;
   clearTimeout(timer);
   const begin = performance.now();
@@ -444,18 +496,30 @@ async function poll() {
       showChanges(changes);
       known = changes.complete ? now : null;
     }
+    if (detail) await pollDetail(now);
   } catch (error) {
     if (lostAt === null) lostAt = performance.now();
     failures++;
   }
   showHeard();
   polling = false;
+  if (again) {
+    again = false;
+    poll();
+    return;
+  }
   const took = performance.now() - begin;
   if (!document.hidden) timer = setTimeout(poll, Math.max(POLL_MS * Math.min(failures || 1, 5), 10 * (failures ? 0 : took)));
 }
 
 id('filter').addEventListener('input', (event) => {
   shown.text = event.target.value.trim().toLowerCase();
+  showConfigs();
+});
+for (const th of document.querySelectorAll('th[data-sort]')) th.firstElementChild.addEventListener('click', () => sortBy(th.dataset.sort));
+id('sort').addEventListener('change', (event) => {
+  shown.reversed = false;
+  shown.sort = event.target.value;
   showConfigs();
 });
 id('configs-more').addEventListener('click', () => {
@@ -469,4 +533,4 @@ document.addEventListener('visibilitychange', () => {
 setInterval(() => {
   if (lostAt !== null && !document.hidden) showHeard();
 }, 1000);
-poll();
+addEventListener('DOMContentLoaded', () => poll()); // detail.js is loaded by then

@@ -11,9 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "settings/keys/format.h"
 #include "settings/keys/safety.h"
 #include "settings/keys/layers.h"
 #include "settings/fingerprint.h"
+#include "settings/look.h"
 #include "settings/value.h"
 #include "settings/keys/verify.h"
 
@@ -70,10 +72,11 @@ static const struct key config_keys[] = {
 	{"verify", settings_set_verify, .mapping = &settings_verify_keys,
 		.wanted = "a mapping with public_key or public_keys"},
 	{"guard", walk_set_mapping, .mapping = &settings_guard_keys},
-	{"schema", walk_set_text, CONFIG(schema), .check = settings_check_path},
-	{"schema_dir", walk_set_text, CONFIG(schema_dir), .check = settings_check_path},
-	{"file", walk_set_text, CONFIG(file), .check = settings_check_path},
-	{"dir", walk_set_text, CONFIG(dir), .check = settings_check_path},
+	{"schema", walk_set_text, CONFIG(schema), .check = settings_check_path, .look = LOOK_FILE},
+	{"schema_dir", walk_set_text, CONFIG(schema_dir), .check = settings_check_path,
+		.look = LOOK_FOLDER},
+	{"file", walk_set_text, CONFIG(file), .check = settings_check_path, .look = LOOK_OUTPUT},
+	{"dir", walk_set_text, CONFIG(dir), .check = settings_check_path, .look = LOOK_OUTPUT},
 	{"snapshot", walk_set_bool, CONFIG(snapshot)},
 	{"format", settings_set_format, CONFIG(format), .choices = formats},
 	{"mode", walk_set_mode, CONFIG(mode)},
@@ -87,6 +90,8 @@ static const struct key config_keys[] = {
 		.check = settings_check_pattern},
 	{"drift", walk_set_choice, CONFIG(drift), .choices = drifts},
 };
+
+const struct mapping settings_config_keys = {config_keys, COUNT(config_keys)};
 
 static const struct settings_config config_defaults = {
 	.type = SETTINGS_TYPE_AUTO,
@@ -212,6 +217,8 @@ static void check_whole_config(struct loader *l, const struct node *n, struct se
 		loader_complain(l, walk_key_place(l, schema_dir),
 			"schema_dir has the schemas that another one refers to: name that one by "
 			"schema, or remove it");
+	if (c->schema)
+		look_at_schema(l, node_find(n, "schema"), c->schema, c->schema_dir);
 	if (c->type == SETTINGS_TYPE_BYTES || kind == SET)
 		c->snapshot = false;
 	if (kind == MERGED && c->format == SETTINGS_VERBATIM)
@@ -250,6 +257,13 @@ static void set_config(struct loader *l, const struct node *n)
 	snprintf(where, sizeof(where), "config %s", shown);
 	if (why)
 		loader_complain(l, walk_key_place(l, n), "%s %s", where, why);
+	if (n->type != NODE_MAP && n->type != NODE_NULL &&
+		walk_find_key(&settings_config_keys, n->key)) {
+		loader_complain(l, walk_key_place(l, n),
+			"%s is a key of a config, not its name: put it below configs: NAME:",
+			n->key);
+		return;
+	}
 	if (!walk_expect(l, n, where, 1u << NODE_MAP, "a mapping with at least url (or from)"))
 		return;
 	c = append_config(l);

@@ -7,6 +7,7 @@
 
 #include "settings/walk.h"
 
+extern const struct mapping settings_config_keys;
 /* The row "configs" of the file. */
 void settings_set_configs(
 	struct loader *l, const struct node *n, const struct key *k, void *object);

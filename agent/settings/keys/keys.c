@@ -12,9 +12,13 @@
 #include "crypto/curve_keys.h"
 #include "base/log.h"
 #include "settings/keys/config.h"
+#include "settings/keys/layers.h"
 #include "settings/fingerprint.h"
+#include "settings/places.h"
 #include "settings/keys/report.h"
+#include "settings/keys/safety.h"
 #include "settings/keys/servers.h"
+#include "settings/keys/verify.h"
 #include "settings/value.h"
 #include "settings/walk.h"
 
@@ -105,6 +109,7 @@ static const struct key agent_keys[] = {
 		.check = settings_check_name},
 	{"operators", .set = set_operators},
 	{"labels", set_labels, .merges = true},
+	{"watch_config", walk_set_bool, MEMBER(settings, watch_config)},
 };
 
 static void set_agent(struct loader *l, const struct node *n, const struct key *k, void *object)
@@ -117,7 +122,7 @@ static const struct key curve_keys[] = {
 	{"server_key", walk_set_text, MEMBER(settings_push, server_key), .check = curve_check_key,
 		.required = true, .hidden = true}, /* it may be a secret one by mistake */
 	{"secret_key_file", walk_set_text, MEMBER(settings_push, secret_key_file),
-		.check = settings_check_path, .hidden = true},
+		.check = settings_check_path, .look = LOOK_FILE, .hidden = true},
 };
 
 static const struct key push_keys[] = {
@@ -202,8 +207,30 @@ static const struct key root_keys[] = {
 	{"report", .set = settings_set_report},
 };
 
+/* Where a key belongs that stands elsewhere: the first counts. */
+static const struct section sections[] = {
+	{"agent", "agent:", KEYS(agent_keys)},
+	{"log", "agent: log:", KEYS(log_keys)},
+	{"configs", "configs: NAME:", &settings_config_keys},
+	{"servers", "servers: NAME:", &settings_server_keys},
+	{"tls", "servers: NAME: tls:", &settings_tls_keys},
+	{"auth", "servers: NAME: auth:", &settings_auth_keys},
+	{"basic", "servers: NAME: auth: basic:", &settings_basic_keys},
+	{"access_key", "servers: NAME: auth: access_key:", &settings_access_keys},
+	{"push", "push:, into an item", KEYS(push_keys)},
+	{"curve", "push:, into an item's curve:", KEYS(curve_keys)},
+	{"from", "configs: NAME: from:, into an item", &settings_from_keys},
+	{"verify", "configs: NAME: verify:", &settings_verify_keys},
+	{"guard", "configs: NAME: guard:", &settings_guard_keys},
+	{"reload", "configs: NAME: reload:", &settings_reload_keys},
+	{"probe", "configs: NAME: probe:", &settings_probe_keys},
+	{"report", "report:", &settings_report_keys},
+	{NULL, NULL, NULL},
+};
+
 void settings_keys_read(struct loader *l, const struct node *root)
 {
+	l->sections = sections;
 	walk_mapping(l, root, KEYS(root_keys), "the file", l->root_seen, l->s);
 }
 
@@ -227,10 +254,12 @@ void settings_keys_complete(struct loader *l)
 {
 	struct settings *s = l->s;
 
+	char path[PLACES_PATH];
+
 	if (!s->state_dir)
-		s->state_dir = loader_copy(l, SETTINGS_DEFAULT_STATE_DIR);
+		s->state_dir = loader_copy(l, places_state_dir(path));
 	if (!s->runtime_dir)
-		s->runtime_dir = loader_copy(l, SETTINGS_DEFAULT_RUNTIME_DIR);
+		s->runtime_dir = loader_copy(l, places_runtime_dir(path));
 }
 
 void settings_free(struct settings *s)

@@ -25,6 +25,8 @@ static const struct key from_keys[] = {
 	{"as", walk_set_text, MEMBER(settings_layer, as), .check = settings_check_file_name},
 };
 
+const struct mapping settings_from_keys = {from_keys, COUNT(from_keys)};
+
 static void set_layer(struct loader *l, const struct node *n, struct settings_config *c)
 {
 	struct settings_layer *layer;

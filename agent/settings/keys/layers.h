@@ -10,6 +10,7 @@
 
 #include "settings/walk.h"
 
+extern const struct mapping settings_from_keys;
 /* The row "from" of a config. */
 void settings_set_from(struct loader *l, const struct node *n, const struct key *k, void *object);
 /* The rows bootstrap and rollout: one document, {server, path}. */

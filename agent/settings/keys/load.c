@@ -17,6 +17,7 @@
 
 #include "lib/buffer.h"
 #include "document/document.h"
+#include "document/slip.h"
 #include "files/file.h"
 #include "base/log.h"
 #include "text/sentence.h"
@@ -35,6 +36,28 @@
 #define READ_CHUNK (64u << 10)
 #define MAX_CONF_D 1000
 
+/* No key in any file: an installation that nobody has touched yet. */
+static bool is_untouched(const struct loader *l)
+{
+	for (size_t i = 0; i < LOADER_MAX_KEYS; i++)
+		if (l->root_seen[i].file)
+			return false;
+	return l->errors == 0;
+}
+
+static void complain_no_config(struct loader *l, struct place whole)
+{
+	const char *slash = strrchr(whole.file, '/');
+
+	if (is_untouched(l))
+		loader_complain(l, whole,
+			"nothing is configured in %.*s: add a config under \"configs\" "
+			"(pullet.yaml(5) has examples)",
+			slash ? (int)(slash - whole.file) : 1, slash ? whole.file : ".");
+	else
+		loader_complain(l, whole, "no config is set: add one under \"configs\"");
+}
+
 /* Checks the whole, hands the settings over or frees them. */
 static int finish_loading(struct loader *l, const char *main_file, struct settings **ret_settings)
 {
@@ -52,7 +75,7 @@ static int finish_loading(struct loader *l, const char *main_file, struct settin
 		settings_verify_resolve(l);
 		settings_report_resolve(l);
 		if (l->s->config_count == 0 && !l->config_missed)
-			loader_complain(l, whole, "no config is set: add one under \"configs\"");
+			complain_no_config(l, whole);
 	}
 	if (l->s && l->errors == 0 && !l->no_memory)
 		settings_print_resolve(l);
@@ -169,6 +192,30 @@ static void read_document(struct loader *l, const struct document *d)
 	document_free(filled);
 }
 
+/* For guesses at what was meant. */
+static void remember_text(struct loader *l, const char *file, const char *data, size_t len)
+{
+	size_t mark = len >= 3 && !memcmp(data, "\xef\xbb\xbf", 3) ? 3 : 0;
+
+	l->file = file;
+	l->text = data + mark;
+	l->text_len = len - mark;
+}
+
+/* YAML takes what only looks like a blank for the beginning of a key. */
+static bool complain_odd_blank(struct loader *l)
+{
+	struct document_error error;
+	const char *message;
+	size_t at;
+
+	if (!slip_find_odd_blank(l->text, l->text_len, &at, &message))
+		return false;
+	document_place(l->text, l->text_len, at, &error);
+	loader_complain(l, (struct place){l->file, error.line, error.column}, "%s", message);
+	return true;
+}
+
 static void parse_config_file(struct loader *l, const char *file, const char *data, size_t len)
 {
 	char shown[sizeof(((struct document_error *)NULL)->message)];
@@ -177,8 +224,10 @@ static void parse_config_file(struct loader *l, const char *file, const char *da
 	int r = document_parse(DOCUMENT_YAML, data, len,
 		DOCUMENT_KEEP_DUPLICATES | DOCUMENT_ALLOW_EMPTY, &d, &error);
 
-	l->file = file;
-	if (r == 0) {
+	remember_text(l, file, data, len);
+	if (r == 0 && complain_odd_blank(l)) {
+		l->config_missed = true;
+	} else if (r == 0) {
 		read_document(l, d);
 	} else if (r == -ENOMEM) {
 		l->no_memory = true;
@@ -188,6 +237,7 @@ static void parse_config_file(struct loader *l, const char *file, const char *da
 			sentence_show(shown, sizeof(shown), error.message, AUDIENCE_READER));
 	}
 	document_free(d);
+	l->text = NULL;
 }
 
 static void use_configuration(struct loader *l, const char *file, const struct buffer *text)
@@ -247,6 +297,41 @@ int settings_load(
 	struct loader l = {.s = settings_keys_new(), .report = report, .arg = arg};
 
 	return load_all(&l, path, ret_settings);
+}
+
+int settings_load_looking(const char *path, settings_report report, settings_report look, bool all,
+	void *arg, struct settings **ret_settings)
+{
+	struct loader l = {.s = settings_keys_new(),
+		.report = report,
+		.look = look,
+		.look_all = all,
+		.arg = arg};
+
+	return load_all(&l, path, ret_settings);
+}
+
+static void report_nothing(void *arg, const char *message)
+{
+	(void)arg;
+	(void)message;
+}
+
+bool settings_is_untouched(const char *path)
+{
+	struct loader l = {
+		.s = settings_keys_new(), .report = report_nothing, .config_missed = true};
+	struct settings *s = NULL;
+	bool untouched = false;
+
+	if (l.s) {
+		load_file(&l, loader_copy(&l, path));
+		load_parts(&l, path);
+		untouched = is_untouched(&l);
+	}
+	if (finish_loading(&l, path, &s) == 0)
+		settings_free(s);
+	return untouched;
 }
 
 int settings_load_servers(

@@ -27,6 +27,8 @@ static const struct key report_keys[] = {
 	{"ttl", walk_set_duration, REPORT(ttl_ms), .min = 5 * SECOND, .max = HOUR},
 };
 
+const struct mapping settings_report_keys = {report_keys, COUNT(report_keys)};
+
 void settings_set_report(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
 	struct settings_report *r = &l->s->report;

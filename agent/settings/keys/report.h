@@ -8,6 +8,8 @@
 
 #include "settings/walk.h"
 
+extern const struct mapping settings_report_keys;
+
 void settings_set_report(struct loader *l, const struct node *n, const struct key *k, void *object);
 /* When all files are read: finds the server. */
 void settings_report_resolve(struct loader *l);

@@ -1,5 +1,5 @@
 /*
- * The keys of a config that are about a change: format, guard, check, reload, probe.
+ * The keys of a config that are about a change: guard, check, reload, probe.
  *
  * Surprising: a key that could never have an effect (a check without the candidate's path, a probe
  * that ends before it could fail) is an error, because it would promise a safety that is not there.
@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "settings/keys/format.h"
 #include "settings/value.h"
 
 #define CONFIG(member) MEMBER(settings_config, member)
@@ -39,19 +40,6 @@ static void walk_command(
 	struct loader *l, const struct node *n, const char *where, struct settings_command *command)
 {
 	walk_mapping(l, n, KEYS(command_keys), where, NULL, command);
-}
-
-void settings_set_format(struct loader *l, const struct node *n, const struct key *k, void *object)
-{
-	struct settings_config *c = object;
-
-	if (n->type == NODE_MAP) {
-		c->format = SETTINGS_FORMAT_RUN;
-		walk_command(l, n, k->name, &c->format_run);
-	} else if (walk_expect(l, n, k->name, ~(1u << NODE_LIST),
-			   "a name such as yaml, or a mapping with run")) {
-		walk_set_choice(l, n, k, object);
-	}
 }
 
 /* True when a word holds the candidate's path, or an invalid word was left out. */
@@ -209,6 +197,8 @@ static const struct key reload_keys[] = {
 	{"timeout", walk_set_duration, RELOAD(reload.timeout_ms), .min = 100, .max = HOUR},
 };
 
+const struct mapping settings_reload_keys = {reload_keys, COUNT(reload_keys)};
+
 void settings_set_reload(struct loader *l, const struct node *n, const struct key *k, void *object)
 {
 	struct settings_config *c = object;
@@ -269,7 +259,7 @@ void settings_set_probe(struct loader *l, const struct node *n, const struct key
 
 void settings_safety_fini(struct settings_config *c)
 {
-	walk_free(KEYS(command_keys), &c->format_run);
+	settings_format_fini(c);
 	walk_free(KEYS(command_keys), &c->check);
 	for (size_t i = 0; i < c->reload.rule_count; i++) {
 		walk_free_texts(c->reload.rules[i].keys);

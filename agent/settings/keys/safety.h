@@ -12,8 +12,7 @@
 #include "settings/walk.h"
 
 /* The rows of a config's keys, and the keys below some; the object is the config. */
-extern const struct mapping settings_guard_keys, settings_probe_keys;
-void settings_set_format(struct loader *l, const struct node *n, const struct key *k, void *object);
+extern const struct mapping settings_guard_keys, settings_probe_keys, settings_reload_keys;
 void settings_set_check(struct loader *l, const struct node *n, const struct key *k, void *object);
 void settings_set_reload(struct loader *l, const struct node *n, const struct key *k, void *object);
 void settings_set_probe(struct loader *l, const struct node *n, const struct key *k, void *object);

@@ -13,6 +13,7 @@
 
 #include "crypto/curve_keys.h"
 #include "settings/fingerprint.h"
+#include "settings/look.h"
 #include "settings/value.h"
 
 #define MAX_WHERE (SETTINGS_SHOWN + 16) /* server "NAME" */
@@ -35,10 +36,11 @@ static const struct choice tls_versions[] = {
 	{NULL, 0},
 };
 static const struct key tls_keys[] = {
-	{"ca", walk_set_text, SERVER(ca), .check = settings_check_path},
-	{"cert", walk_set_text, SERVER(cert), .check = settings_check_path},
-	{"key", walk_set_text, SERVER(key), .check = settings_check_path, .hidden = true},
-	{"crl", walk_set_text, SERVER(crl), .check = settings_check_path},
+	{"ca", walk_set_text, SERVER(ca), .check = settings_check_path, .look = LOOK_FILE},
+	{"cert", walk_set_text, SERVER(cert), .check = settings_check_path, .look = LOOK_FILE},
+	{"key", walk_set_text, SERVER(key), .check = settings_check_path, .look = LOOK_FILE,
+		.hidden = true},
+	{"crl", walk_set_text, SERVER(crl), .check = settings_check_path, .look = LOOK_FILE},
 	{"min_version", walk_set_choice, SERVER(tls_min), .choices = tls_versions},
 };
 
@@ -55,12 +57,12 @@ static void set_tls(struct loader *l, const struct node *n, const struct key *k,
 static const struct key basic_keys[] = {
 	{"user", walk_set_text, SERVER(user), .check = settings_check_user, .required = true},
 	{"password_file", walk_set_text, SERVER(password_file), .check = settings_check_path,
-		.hidden = true, .required = true},
+		.look = LOOK_FILE, .hidden = true, .required = true},
 };
 
 static const struct key header_file_keys[] = {
 	{"file", walk_set_text, MEMBER(settings_header, file), .check = settings_check_path,
-		.hidden = true, .required = true},
+		.look = LOOK_FILE, .hidden = true, .required = true},
 };
 
 static void set_header(struct loader *l, const struct node *n, struct settings_server *s)
@@ -110,9 +112,9 @@ static void set_headers(struct loader *l, const struct node *n, const struct key
 static const struct key access_keys[] = {
 	{"id", walk_set_text, SERVER(access_key), .check = settings_check_word},
 	{"secret_file", walk_set_text, SERVER(secret_file), .check = settings_check_path,
-		.hidden = true, .required = true},
+		.look = LOOK_FILE, .hidden = true, .required = true},
 	{"session_token_file", walk_set_text, SERVER(session_token_file),
-		.check = settings_check_path, .hidden = true},
+		.check = settings_check_path, .look = LOOK_FILE, .hidden = true},
 };
 
 /* S3 has an id for each key, Apollo one key for an application. */
@@ -133,7 +135,7 @@ static void set_access_key(
 
 static const struct key auth_keys[] = {
 	{"bearer_file", walk_set_text, SERVER(bearer_file), .check = settings_check_path,
-		.hidden = true},
+		.look = LOOK_FILE, .hidden = true},
 	{"basic", walk_set_mapping, .mapping = KEYS(basic_keys),
 		.wanted = "a mapping with user and password_file"},
 	{"headers", .set = set_headers},
@@ -188,6 +190,8 @@ static void set_url(struct loader *l, const struct node *n, struct settings_serv
 		return;
 	s->urls = urls;
 	url = urls[s->url_count++] = loader_copy(l, n->text);
+	if (s->kind == SETTINGS_FILE && url && n->text[strlen("file://")])
+		look_at_folder(l, n, n->text + strlen("file://"));
 	for (size_t len = url ? strlen(url) : 0; len && url[len - 1] == '/'; len--)
 		url[len - 1] = '\0';
 	for (size_t i = 0; url && i + 1 < s->url_count; i++)
@@ -241,6 +245,11 @@ static const struct key server_keys[] = {
 		.max = SETTINGS_MAX_IN_FLIGHT},
 	{"max_size", walk_set_size, SERVER(max_bytes), .min = 1, .max = UINT64_C(256) << 20},
 };
+const struct mapping settings_server_keys = {server_keys, COUNT(server_keys)},
+		     settings_tls_keys = {tls_keys, COUNT(tls_keys)},
+		     settings_auth_keys = {auth_keys, COUNT(auth_keys)},
+		     settings_access_keys = {access_keys, COUNT(access_keys)},
+		     settings_basic_keys = {basic_keys, COUNT(basic_keys)};
 
 /* Keys for some kinds only; below auth, too. */
 static const struct {

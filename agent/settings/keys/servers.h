@@ -7,6 +7,9 @@
 
 #include "settings/walk.h"
 
+/* The keys of a server, and those below some. */
+extern const struct mapping settings_server_keys, settings_tls_keys, settings_auth_keys,
+	settings_access_keys, settings_basic_keys;
 /* The row "servers" of the file. */
 void settings_set_servers(
 	struct loader *l, const struct node *n, const struct key *k, void *object);

@@ -32,12 +32,19 @@ import os
 import time
 import warnings
 from datetime import timedelta
-from typing import TYPE_CHECKING, Any, Iterator, Optional, Union
+from typing import TYPE_CHECKING, Any, AsyncIterator, Iterator, Optional, TypeVar, Union
 
-__all__ = ["Config", "Damaged", "Error", "Key", "NotPublished", "Withdrawn", "implementation",
-           "open"]
+from pullet._decode import DecodeError, Size
+
+__all__ = ["Config", "Damaged", "DecodeError", "Error", "Key", "NotPublished", "Size", "Value",
+           "Withdrawn", "implementation", "open"]
 
 Value = Union[None, bool, int, float, str, list, dict]
+
+if TYPE_CHECKING:
+    import asyncio
+
+_T = TypeVar("_T")
 
 _LIST, _MAP = 5, 6  # enum pullet_type
 _WAIT_FIRST = 1
@@ -168,6 +175,19 @@ class Config(Handle):
         self._build(self._entries(""), {None: root})
         return root
 
+    def decode(self, kind: type[_T], prefix: Optional[str] = None) -> _T:
+        """Return this version, or what is below prefix, as a dataclass.
+
+        Its fields are str, int, float, bool, timedelta, Size, Any, dataclasses, Optional[...],
+        list[...] and dict[str, ...] of those; ``field(metadata={"key": "max-size"})`` names a key
+        that is no identifier.  A key that is missing or null gives the field's default.  Raise
+        DecodeError for a missing one without default, and for a value of another type.
+        """
+        from pullet._decode import decode
+
+        result: _T = decode(self, kind, prefix, self._name)
+        return result
+
     def _container(self, entries: list) -> Any:
         """The list or map that is last, and before it what is below it."""
         count, below, (kind, key, size) = entries[0], entries[:-3], entries[-3:]
@@ -220,19 +240,85 @@ class Config(Handle):
             if end is not None and time.monotonic() >= end:
                 return False
 
-    def watch(self) -> Iterator[Config]:
-        """Yield self whenever there is a newer version, until it is closed."""
-        while not self._closing:
+    async def wait_async(self) -> None:
+        """Wait in asyncio's loop until there is a newer version, and move to it.
+
+        Takes no thread; a timeout is asyncio.wait_for()'s.  Withdrawn is raised once, as by wait().
+        One task at a time waits with one Config.
+        """
+        import asyncio
+
+        if self._ready is not None:
+            raise RuntimeError("another task waits with this configuration")
+        loop = asyncio.get_running_loop()
+        while True:
+            rc = self._wait(0)
+            if rc > 0:
+                return
+            if rc < 0 and rc != -errno.EINTR:
+                self._failed(rc)
+            self._ready = ready = loop.create_future()
+            loop.add_reader(self.fileno(), self._wake)
             try:
-                self.wait()
-            except ValueError:
-                if self._closing:
-                    return
-                raise
-            yield self
+                await ready
+            finally:
+                self._wake()
+
+    def _wake(self) -> None:
+        """End the wait of a task: there may be something, or it was cancelled, or this is closed."""
+        ready, self._ready = self._ready, None
+        if ready is not None:
+            ready.get_loop().remove_reader(self.fileno())
+            if not ready.done():
+                ready.set_result(None)
+
+    def close(self) -> None:
+        """Free the handle, end waits and watches; a second time does nothing."""
+        self._wake()
+        super().close()
+
+    def watch(self) -> _Watch:
+        """Yield self whenever there is a newer version, until it is closed.
+
+        ``for config in config.watch()`` sleeps in between, ``async for`` lets asyncio's loop run.
+        """
+        return _Watch(self)
+
+    _ready: Optional[asyncio.Future[None]] = None  # of the task that waits
 
     @property
     def age(self) -> Optional[timedelta]:
         """Time since the server last confirmed the newest version; None when that is not known."""
         age_ms = self._age_ms
         return None if age_ms < 0 else timedelta(milliseconds=age_ms)
+
+
+class _Watch:
+    """What Config.watch() gives."""
+
+    def __init__(self, config: Config) -> None:
+        self._config = config
+
+    def __iter__(self) -> Iterator[Config]:
+        return self
+
+    def __next__(self) -> Config:
+        try:
+            self._config.wait()
+        except ValueError:
+            if self._config._closing:
+                raise StopIteration from None
+            raise
+        return self._config
+
+    def __aiter__(self) -> AsyncIterator[Config]:
+        return self
+
+    async def __anext__(self) -> Config:
+        try:
+            await self._config.wait_async()
+        except ValueError:
+            if self._config._closing:
+                raise StopAsyncIteration from None
+            raise
+        return self._config

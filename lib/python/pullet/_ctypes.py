@@ -52,6 +52,7 @@ _FUNCTIONS = {
     "open": (True, ctypes.c_int, _KEY, ctypes.c_uint, ctypes.POINTER(ctypes.c_void_p)),
     "refresh": (True, ctypes.c_int, _HANDLE),
     "wait": (True, ctypes.c_int, _HANDLE, ctypes.c_int),
+    "fd": (False, ctypes.c_int, _HANDLE),
     "close": (False, None, _HANDLE),
     "get": (False, ctypes.c_int, _HANDLE, _KEY, ctypes.c_size_t, ctypes.POINTER(_Value)),
     "get_string": (False, ctypes.c_char_p, _HANDLE, _KEY, ctypes.c_char_p),
@@ -75,6 +76,7 @@ class _Library:
     """The C functions: long ones let other Python threads run, short ones keep the GIL."""
 
     def __init__(self, path: str) -> None:
+        self._path = path
         slow, fast = ctypes.CDLL(path), ctypes.PyDLL(path)
         for name, (is_slow, result, *arguments) in _FUNCTIONS.items():
             function = getattr(slow if is_slow else fast, "pullet_" + name)
@@ -85,8 +87,9 @@ class _Library:
 @functools.lru_cache(maxsize=None)
 def _library() -> Any:
     name = os.environ.get("PULLET_LIBRARY")
-    if name:
-        return _Library(name)
+    bundled = os.path.join(os.path.dirname(os.path.abspath(__file__)), "_library.so")
+    if name or os.path.exists(bundled):
+        return _Library(name or bundled)
     try:
         return _Library("libpullet.so.0")
     except OSError:
@@ -229,6 +232,17 @@ class Handle:
         if rc < 0:
             self._failed(rc)
         return rc > 0
+
+    def fileno(self) -> int:
+        """Return a descriptor that is readable when there may be another version.
+
+        For event loops: refresh() once when it is readable.  It is that of pullet_fd(3), and is
+        closed with the configuration.
+        """
+        fd = self._move(self._c.fd)
+        if fd < 0:
+            self._failed(fd)
+        return fd
 
     @property
     def generation(self) -> int:

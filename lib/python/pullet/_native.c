@@ -398,6 +398,18 @@ static PyObject *handle_refresh(PyObject *self, PyObject *unused)
 	return Py_NewRef(Py_True);
 }
 
+static PyObject *handle_fileno(PyObject *self, PyObject *unused)
+{
+	struct handle *h = (struct handle *)self;
+	int fd;
+
+	(void)unused;
+	if (!is_open(h))
+		return NULL;
+	fd = pullet_fd(h->p);
+	return fd < 0 ? PyObject_CallMethod(self, "_failed", "i", fd) : PyLong_FromLong(fd);
+}
+
 static PyObject *handle_wait(PyObject *self, PyObject *args)
 {
 	struct handle *h = (struct handle *)self;
@@ -706,6 +718,11 @@ static PyMethodDef handle_methods[] = {
 		"an Error the version that was open stays in use. Withdrawn is raised each time\n"
 		"until the configuration comes back: whether to go on with the last values is for\n"
 		"you to decide."),
+	METHOD("fileno", handle_fileno, METH_NOARGS,
+		"fileno($self)\n--\n\n"
+		"Return a descriptor that is readable when there may be another version.\n\n"
+		"For event loops: refresh() once when it is readable. It is that of pullet_fd(3),\n"
+		"and is closed with the configuration."),
 	METHOD("close", handle_close, METH_NOARGS,
 		"close($self)\n--\n\nFree the handle; a second time does nothing."),
 	METHOD("_open", handle_open, METH_VARARGS, "0 or -errno."),

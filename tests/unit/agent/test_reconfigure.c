@@ -50,9 +50,9 @@ static unsigned count_in_log(const char *words)
  * its level. */
 static void assert_logged(const char *expected)
 {
-	static const char *const about[] = {"<6>" APPLIED, "<6>files and history",
-		"<6>published to", "<3>invalid configuration ",
-		"<3>the new configuration is invalid"};
+	static const char *const about[] = {"info    " APPLIED, "info    files and history",
+		"info    published to", "err     invalid configuration ",
+		"err     the new configuration is invalid"};
 	char said[16384] = "";
 	size_t len = 0;
 

@@ -32,11 +32,10 @@ static bool was_notified(const char *words)
 
 static void listen_as_systemd(int printed)
 {
-	was_notified("EXTEND_TIMEOUT_USEC=");
-	was_notified("STATUS=0 configs ok; waiting for the first version of 1: web");
+	was_notified("READY=1\nSTATUS=0 configs ok; waiting for the first version of 1: web");
 	put("web.yaml", "port: 1\n");
 	kill(agent_pid, SIGUSR1);
-	was_notified("READY=1\nSTATUS=1 config ok");
+	was_notified("STATUS=1 config ok");
 	was_notified("WATCHDOG=1");
 	kill(agent_pid, SIGHUP);
 	was_notified("RELOADING=1\nMONOTONIC_USEC=");

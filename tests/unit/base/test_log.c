@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -41,6 +42,29 @@ static void captured(char text[4096])
 	text[n > 0 ? n : 0] = '\0';
 }
 
+/* As systemd sets it for the pipe that is standard error now. */
+static void set_stream(unsigned long long more)
+{
+	char stream[64];
+	struct stat st;
+
+	assert_int_equal(fstat(STDERR_FILENO, &st), 0);
+	snprintf(stream, sizeof(stream), "%llu:%llu", (unsigned long long)st.st_dev,
+		(unsigned long long)st.st_ino + more);
+	assert_int_equal(setenv("JOURNAL_STREAM", stream, 1), 0);
+}
+
+/* As it is before log_find_reader(). */
+static void restore_reader(void)
+{
+	char text[4096];
+
+	capture();
+	set_stream(0);
+	log_find_reader();
+	captured(text);
+}
+
 static void text__of_plain_and_odd_values__is_one_line(void **state)
 {
 	char text[4096];
@@ -53,6 +77,46 @@ static void text__of_plain_and_odd_values__is_one_line(void **state)
 	captured(text);
 	assert_string_equal(text, "<4>it happened plain=value-1/x spaced=\"two words\" "
 				  "forged=\"x\\n<3>fake key=1\" empty=\"\" quote=\"a\\\"b\"\n");
+}
+
+static void text__to_the_journal__has_its_priority(void **state)
+{
+	char text[4096];
+
+	(void)state;
+	log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	capture();
+	set_stream(0);
+	log_find_reader();
+	log_warn("it happened", "a", "1");
+	captured(text);
+	assert_string_equal(text, "<4>it happened a=1\n");
+}
+
+static void text__to_another_pipe__has_time_and_level(void **state)
+{
+	char text[4096], level[16];
+	unsigned n[7];
+
+	(void)state;
+	log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	for (unsigned set = 0; set < 2; set++) {
+		capture();
+		if (set)
+			set_stream(1); /* the journal's, but standard error leads elsewhere */
+		else
+			unsetenv("JOURNAL_STREAM");
+		log_find_reader();
+		log_warn("it happened", "a", "1");
+		captured(text);
+		assert_int_equal(sscanf(text, "%4u-%2u-%2uT%2u:%2u:%2u.%3uZ %15s", &n[0], &n[1],
+					 &n[2], &n[3], &n[4], &n[5], &n[6], level),
+			8);
+		assert_string_equal(level, "warn");
+		assert_string_equal(
+			text + strlen("2026-11-27T04:48:01.123Z "), "warn it happened a=1\n");
+	}
+	restore_reader();
 }
 
 static void line__without_memory__is_the_message_alone(void **state)
@@ -138,6 +202,7 @@ static void text__on_a_terminal__has_no_priority(void **state)
 		fflush(stderr);
 		kept = dup(STDERR_FILENO);
 		dup2(side, STDERR_FILENO);
+		log_find_reader();
 		fault_memory.seen = 0;
 		fault_memory.for_ever = true;
 		fault_memory.nth = (unsigned)without_memory;
@@ -153,6 +218,7 @@ static void text__on_a_terminal__has_no_priority(void **state)
 	}
 	close(side);
 	close(terminal);
+	restore_reader();
 }
 
 static void line__of_a_value_far_too_long__is_the_message_alone(void **state)
@@ -387,6 +453,8 @@ int main(void)
 		cmocka_unit_test(limit__more_causes_than_lines__some_wait_for_their_turn),
 		cmocka_unit_test(limit__of_a_kind__are_two_a_minute_and_leave_room_for_others),
 		cmocka_unit_test(jsontext__sequences__good_ones_stay_and_bad_ones_are_replaced),
+		cmocka_unit_test(text__to_the_journal__has_its_priority),
+		cmocka_unit_test(text__to_another_pipe__has_time_and_level),
 		cmocka_unit_test(line__without_memory__is_the_message_alone),
 	};
 

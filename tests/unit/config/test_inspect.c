@@ -17,6 +17,7 @@ static struct {
 	uint64_t from, to;
 	const char *key;
 	bool no_values;
+	bool held;   /* what is held back */
 	size_t room; /* 0: enough */
 	enum audience audience;
 } asks;
@@ -49,6 +50,11 @@ static int ask(enum question what)
 	struct buffer out;
 	int r = inspect_begin(core.config, &seen, why);
 
+	if (r == 0 && asks.held) {
+		r = inspect_hold(&seen, why);
+		if (r)
+			inspect_end(&seen);
+	}
 	if (r)
 		return r;
 	buffer_init(&out, asks.room ? asks.room : sizeof(answer) - 1);
@@ -213,6 +219,114 @@ static void diff__beyond_the_room__is_an_error(void **state)
 	begin_with_two("");
 	asks.room = 500;
 	assert_int_equal(diff(0, 0), -EMSGSIZE);
+}
+
+/* ---- differences with overrides ---- */
+
+static void diff__says_what_readers_saw_and_what_an_override_hides(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	operator_overrides("n", "7", HOUR);
+	assert_int_equal(diff(0, 0), 0);
+	assert_true(has("\"equal\":true"));
+	assert_true(
+		has("\"changes\":[{\"change\":\"changed\",\"path\":\"n\",\"before\":2,"
+		    "\"after\":7,\"overridden_after\":\"n\",\"server_after\":2}],\"hidden\":[]"));
+	assert_true(has("\"overrides\":[{\"key\":\"n\",\"by\":\"ann\",\"reason\":\"a try\","));
+	pull_of("n: 3\ndb: {host: c}\n");
+	assert_int_equal(diff(3, 4), 0);
+	assert_null(strstr(answer, "\"before\":7"));
+	assert_true(has("\"hidden\":[{\"change\":\"changed\",\"path\":\"n\",\"before\":2,"
+			"\"after\":3,\"override\":\"n\"}]"));
+	operator_drops("n");
+	assert_int_equal(diff(4, 5), 0);
+	assert_true(has("\"changes\":[{\"change\":\"changed\",\"path\":\"n\",\"before\":7,"
+			"\"after\":3,\"overridden_before\":\"n\",\"server_before\":3}]"));
+	assert_null(strstr(answer, "\"hidden\""));
+	asks.no_values = true;
+	assert_int_equal(diff(4, 5), 0);
+	assert_true(has("\"server_before\":\"***\""));
+	assert_null(strstr(answer, "\"before\":7"));
+}
+
+static void diff__below_an_overridden_mapping__is_told_apart(void **state)
+{
+	(void)state;
+	begin_with_two("mask: [db.host]");
+	operator_overrides("db", "{host: mine, port: 1}", HOUR);
+	pull_of("n: 2\ndb: {host: c, port: 2, user: u}\nnn: 1\n");
+	assert_int_equal(diff(3, 4), 0);
+	assert_true(has("{\"change\":\"added\",\"path\":\"db.user\",\"after\":\"u\","
+			"\"overridden_before\":\"db\",\"overridden_after\":\"db\",\"server_after\":"
+			"\"u\"}"));
+	assert_true(has("{\"change\":\"added\",\"path\":\"nn\",\"after\":1}"));
+	assert_true(
+		has("\"hidden\":[{\"change\":\"changed\",\"path\":\"db.host\",\"before\":"
+		    "\"***\",\"after\":\"***\",\"masked\":true,\"override\":\"db\"},{\"change\":"
+		    "\"added\",\"path\":\"db.port\",\"after\":2,\"override\":\"db\"}]"));
+}
+
+/* ---- what is held back ---- */
+
+static int diff_of_held(void)
+{
+	asks.held = true;
+	return diff(0, 0);
+}
+
+static void held__by_each_decision__is_compared_with_the_current_version(void **state)
+{
+	(void)state;
+	begin_with_two("guard: {require: [db]}");
+	operator_overrides("n", "7", HOUR);
+	pull_of("m: 1\n");
+	assert_int_equal(diff_of_held(), 0);
+	assert_true(has("\"to\":{\"generation\":null,"));
+	assert_true(
+		has("\"held\":{\"by\":\"guard\",\"why\":\"the required key db is not there\"}"));
+	assert_true(has("{\"change\":\"added\",\"path\":\"m\",\"after\":1}"));
+	assert_true(has("\"hidden\":[{\"change\":\"removed\",\"path\":\"n\",\"before\":2,"));
+	operator_pins(0);
+	pull_of("n: 9\ndb: {host: b}\nl: [1, {x: .inf}]\nz: 1\n");
+	assert_int_equal(diff_of_held(), 0);
+	assert_true(has("\"held\":{\"by\":\"pin\",\"why\":\"pinned\"}"));
+	assert_true(has("\"changes\":[{\"change\":\"added\",\"path\":\"z\",\"after\":1}]"));
+	asks.no_values = true;
+	assert_int_equal(diff_of_held(), 0);
+	assert_true(has("\"after\":\"***\""));
+}
+
+/* After a rollback the bytes are in the state directory. */
+static void held__after_a_rollback__is_read_from_the_store(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	operator_rolls_back(1);
+	assert_int_equal(diff_of_held(), 0);
+	assert_true(has("\"from\":{\"generation\":3,"));
+	assert_true(has("\"to\":{\"generation\":2,"));
+	assert_true(has("\"by\":\"operator\",\"why\":\"rolled back by ann: pages are slow\""));
+	assert_true(has("\"before\":1,\"after\":2"));
+}
+
+static void held__of_nothing__says_what_the_server_has(void **state)
+{
+	(void)state;
+	core_make("");
+	assert_int_equal(diff_of_held(), -ENODATA);
+	config_free(core.config);
+	settings_free(core.settings);
+	begin_with_two("");
+	assert_int_equal(diff_of_held(), -ENOENT);
+	assert_string_equal(why, "nothing is held back: the server has the current version");
+	server_is_down();
+	agent_restarts();
+	assert_int_equal(diff_of_held(), -ENOENT);
+	assert_non_null(strstr(why, "`pullet refresh web --wait` asks it"));
+	operator_suspends(HOUR);
+	assert_int_equal(diff_of_held(), -ENOENT);
+	assert_non_null(strstr(why, "`pullet resume web` asks it"));
 }
 
 /* ---- explanations ---- */
@@ -447,11 +561,14 @@ static const char *facts(char text[1024], uint64_t generation, const char *origi
 
 	assert_int_equal(digest_sha256(document, strlen(document), NULL, 0, sha256), 0);
 	snprintf(text, 1024,
-		"\"generation\":%llu,\"pulled_ms\":%lld,\"sha256\":\"%s\",\"origin\":\"%s\","
-		"\"urls\":"
+		"\"generation\":%llu,\"published_ms\":%lld,%s,\"pulled_ms\":%lld,"
+		"\"sha256\":\"%s\",\"origin\":\"%s\",\"urls\":"
 		"[%s],\"version\":\"\\\"%.8s\\\"\",\"bytes\":%zu",
-		(unsigned long long)generation, (long long)world.wall_ms, sha256, origin, urls,
-		sha256, strlen(document));
+		(unsigned long long)generation, (long long)world.wall_ms,
+		strncmp(origin, "rollback", 8) == 0 ? "\"cause\":\"rollback\",\"by\":\"ann\""
+		: generation == 1                   ? "\"cause\":\"start\",\"by\":null"
+						    : "\"cause\":\"pull\",\"by\":null",
+		(long long)world.wall_ms, sha256, origin, urls, sha256, strlen(document));
 	return text;
 }
 
@@ -480,7 +597,12 @@ static void history__has_each_fact_newest_first(void **state)
 	assert_int_equal(ask(HISTORY), 0);
 	assert_answers(
 		"{\"name\":\"web\",\"versions\":[{%s,\"published\":true},{%s,\"rejected\":{\"by\":"
-		"\"operator\",\"why\":\"rolled back by ann: pages are slow\"}},{%s}]}",
+		"\"operator\",\"why\":\"rolled back by ann: pages are slow\"}},{%s}],"
+		"\"forward\":[\"`pullet refresh web --force`: the server's version is published "
+		"all "
+		"the same, if all checks accept it\",\"another version at the server is checked "
+		"when "
+		"it is pulled\"]}",
 		FACTS(3, "rollback to generation 1 by ann: pages are slow", "n: 1\n"),
 		FACTS(2, "pull", "n: 22\n"), FACTS(1, "pull", "n: 1\n"));
 	asks.audience = AUDIENCE_PUBLIC;
@@ -815,6 +937,11 @@ int main(void)
 		TEST(diff__of_two_versions__is_by_key),
 		TEST(diff__of_what_is_not_there__says_which),
 		TEST(diff__of_bytes__says_only_that_they_differ),
+		TEST(diff__says_what_readers_saw_and_what_an_override_hides),
+		TEST(diff__below_an_overridden_mapping__is_told_apart),
+		TEST(held__by_each_decision__is_compared_with_the_current_version),
+		TEST(held__after_a_rollback__is_read_from_the_store),
+		TEST(held__of_nothing__says_what_the_server_has),
 		TEST(diff__beyond_the_room__is_an_error),
 		TEST(explain__names_the_layer_that_counts),
 		TEST(explain__of_lists_and_odd_numbers__is_json),

@@ -23,7 +23,8 @@ static struct client { /* that a request is of */
 
 static struct config_task *tasks[ANSWERS_MAX + 2];
 static size_t task_count, inspections;
-static int inspect_error;
+static int inspect_error, hold_error;
+static bool holds; /* the question is about what is held back */
 
 void httpd_peer(const struct httpd_request *r, struct peer *ret_peer)
 {
@@ -44,6 +45,13 @@ int inspect_begin(struct config *c, struct inspection *ret, char why[FILE_WHY])
 	inspections += inspect_error == 0;
 	snprintf(why, FILE_WHY, "%s", inspect_error ? "no memory" : "");
 	return inspect_error;
+}
+
+int inspect_hold(struct inspection *i, char why[FILE_WHY])
+{
+	assert_non_null(i->config);
+	snprintf(why, FILE_WHY, "%s", hold_error ? "nothing is held back" : "");
+	return hold_error;
 }
 
 void inspect_end(struct inspection *i)
@@ -72,7 +80,8 @@ static int set_up(void **state)
 		clients[i].peer = (struct peer){.local = true, .right = RIGHT_OWN};
 	answers = (struct answers){.count = 0};
 	task_count = inspections = unmade = 0;
-	inspect_error = 0;
+	inspect_error = hold_error = 0;
+	holds = false;
 	sent[0] = '\0';
 	return 0;
 }
@@ -111,6 +120,7 @@ static int ask(size_t client)
 		.unmake = unmake,
 		.number = client,
 		.key = strdup("key"),
+		.held = holds,
 		.error = 7,
 		.why = "left over"};
 	int r = answers_begin(&answers, &a, (struct httpd_request *)(void *)&clients[client],
@@ -191,6 +201,17 @@ static void config__that_cannot_be_inspected__says_why(void **state)
 	assert_nothing_left();
 }
 
+static void config__that_holds_nothing_back__says_so(void **state)
+{
+	(void)state;
+	holds = true;
+	hold_error = -ENOENT;
+	assert_int_equal(ask(0), -ENOENT);
+	assert_string_equal(why, "nothing is held back");
+	assert_int_equal(task_count, 0);
+	assert_nothing_left();
+}
+
 static void server__that_ends__sends_none(void **state)
 {
 	(void)state;
@@ -268,6 +289,7 @@ int main(void)
 		CASE(client__that_leaves__gets_none),
 		CASE(config__that_goes__is_told_to_its_clients),
 		CASE(config__that_cannot_be_inspected__says_why),
+		CASE(config__that_holds_nothing_back__says_so),
 		CASE(server__that_ends__sends_none),
 		CASE(answers__are_bounded),
 		CASE(user__that_only_reads__has_a_quarter_of_them),

@@ -549,7 +549,7 @@ static void change__of_each_kind__is_answered_with_what_is_current(void **state)
 	assert_answer(0, 200, "\"outcome\":\"published\",\"generation\":2,");
 	assert_answer(1, 202, "{\"ok\":true,\"name\":\"web\",\"generation\":3,\"origin\":");
 	assert_answer(1, 202, "\"rollback to generation 1 by ");
-	assert_answer(1, 202, ": bad\"}\n");
+	assert_answer(1, 202, ": bad\",\"forward\":[\"");
 	assert_answer(2, 200, "\"versions\":[{\"generation\":3,");
 	assert_answer(3, 404, "there is no older version that differs");
 	assert_answer(4, 200, "\"generation\":4,\"origin\":\"override of port by ");

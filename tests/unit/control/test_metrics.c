@@ -139,7 +139,7 @@ static bool ends(const char *s, const char *ending)
 
 static void check_name(const struct metric *m)
 {
-	static const char *const units[] = {"", "_seconds", "_bytes"};
+	static const char *const units[] = {"", "_seconds", "_seconds", "_bytes"};
 	char family[128];
 
 	assert_true(!strncmp(m->name, "pullet_", 7) || !strncmp(m->name, "process_", 8));

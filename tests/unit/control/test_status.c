@@ -247,6 +247,9 @@ static void check_samples(const char *prefix, const char *expected, const char *
 
 /* ---- a config ---- */
 
+/* A check that rejected nothing. */
+#define CHECKED(name) "{\"name\":\"" name "\",\"configured\":true,\"rejections\":0,\"last\":null}"
+
 static void config__that_waits__is_this(void **state)
 {
 	(void)state;
@@ -263,7 +266,9 @@ static void config__that_waits__is_this(void **state)
 		"\"failing_since_ms\":null,\"runs\":{\"success\":0,\"timeouts\":0,"
 		"\"rejected\":0,\"failed\":0},\"rejections\":0,\"rejections_by\":{},"
 		"\"explanation\":[],\"restored\":0,\"drifted\":false,\"pushes\":0,"
-		"\"overrides\":[]}");
+		"\"overrides\":[],\"layers\":[{\"server\":\"main\",\"path\":\"/web.yaml\","
+		"\"as\":null,\"type\":\"auto\",\"optional\":false,\"version\":null,"
+		"\"absent\":false}],\"checks\":[" CHECKED("syntax") "," CHECKED("guard") "]}");
 }
 
 static void config__that_is_published__is_this(void **state)
@@ -287,7 +292,10 @@ static void config__that_is_published__is_this(void **state)
 		"\"pushes\":0,\"overrides\":[],\"reload\":{\"state\":\"idle\",\"pending\":0,"
 		"\"notified\":0,\"next_ms\":0,\"runs\":0,\"failed\":0,\"failed_in_a_row\":0,"
 		"\"error\":null},\"probe\":{\"state\":\"running\",\"generation\":1,"
-		"\"failed\":0,\"error\":null}}");
+		"\"failed\":0,\"error\":null},\"layers\":[{\"server\":\"main\","
+		"\"path\":\"/web.yaml\",\"as\":null,\"type\":\"yaml\",\"optional\":false,"
+		"\"version\":\"\\\"de80e4db\\\"\",\"absent\":false}],\"checks\":[" CHECKED(
+			"syntax") "," CHECKED("guard") "," CHECKED("probe") "]}");
 	world_end_probe("it is down");
 	world_turn();
 	play_reload_status();
@@ -297,12 +305,12 @@ static void config__that_is_published__is_this(void **state)
 		"\"pushes\":0,\"overrides\":[],\"reload\":{\"state\":\"running\","
 		"\"pending\":91,\"notified\":92,\"next_ms\":93,\"runs\":94,\"failed\":95,"
 		"\"failed_in_a_row\":96,\"error\":\"exit 1\"},\"probe\":{\"state\":\"failed\","
-		"\"generation\":1,\"failed\":1,\"error\":\"it is down\"}}");
+		"\"generation\":1,\"failed\":1,\"error\":\"it is down\"},");
 	assert_member(AUDIENCE_PUBLIC, "reload",
 		"{\"state\":\"running\",\"pending\":91,\"notified\":92,\"next_ms\":93,"
 		"\"runs\":94,\"failed\":95,\"failed_in_a_row\":96,\"error\":\"see the control "
 		"socket for the reason\"},\"probe\":{\"state\":\"failed\",\"generation\":1,"
-		"\"failed\":1,\"error\":\"see the control socket for the reason\"}}");
+		"\"failed\":1,\"error\":\"see the control socket for the reason\"},");
 }
 
 static void config__with_decisions__shows_them(void **state)
@@ -320,13 +328,13 @@ static void config__with_decisions__shows_them(void **state)
 		"has version 49a609b0, held by the pin\"],\"restored\":0,\"drifted\":false,"
 		"\"pushes\":0,\"pin\":{\"by\":\"ann\",\"reason\":\"release day\","
 		"\"until_ms\":null},\"overrides\":[{\"key\":\"n\",\"by\":\"ann\","
-		"\"reason\":\"a try\",\"until_ms\":1700003600000}]}");
+		"\"reason\":\"a try\",\"until_ms\":1700003600000}],\"layers\":[");
 	operator_suspends(HOUR);
 	assert_member(AUDIENCE_READER, "pin",
 		"{\"by\":\"ann\",\"reason\":\"release day\",\"until_ms\":null},"
 		"\"suspension\":{\"by\":\"ann\",\"reason\":\"move\","
 		"\"until_ms\":1700003600000},\"overrides\":[{\"key\":\"n\",\"by\":\"ann\","
-		"\"reason\":\"a try\",\"until_ms\":1700003600000}]}");
+		"\"reason\":\"a try\",\"until_ms\":1700003600000}],\"layers\":[");
 }
 
 static void config__that_fails__tells_the_public_only_a_cause(void **state)
@@ -363,7 +371,28 @@ static void config__that_fails__tells_the_public_only_a_cause(void **state)
 		"1700000000000,\"failing_since_ms\":1700000000000,\"runs\":{\"success\":1,"
 		"\"timeouts\":0,\"rejected\":0,\"failed\":9},\"rejections\":0,"
 		"\"rejections_by\":{},\"explanation\":[],\"restored\":0,\"drifted\":false,"
-		"\"pushes\":0,\"overrides\":[]}");
+		"\"pushes\":0,\"overrides\":[],\"layers\":[");
+}
+
+static void config__has_its_checks_and_their_last_verdicts(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("guard: {require: [n]}");
+	pull_of("m: 1\n");
+	assert_member(AUDIENCE_OPERATOR, "checks",
+		"[" CHECKED("syntax") ",{\"name\":\"guard\",\"configured\":true,\"rejections\":1,"
+				      "\"last\":{\"at_ms\":1700000000000,\"sha256\":"
+				      "\"0b0f5dbdb8c9f5549627648a5d41a27c5570d4d43bce36d0971768ffee"
+				      "19b23f\","
+				      "\"why\":\"the required key n is not there\"}}]}");
+	assert_null(strstr(members_from(AUDIENCE_PUBLIC, "\"checks\":"), "required key"));
+	pull_of("n: 2\n");
+	operator_rolls_back(1);
+	assert_non_null(strstr(members_from(AUDIENCE_OPERATOR, "\"checks\":"),
+		"{\"name\":\"operator\",\"configured\":false,\"rejections\":0,\"last\":{"));
+	assert_non_null(strstr(members_from(AUDIENCE_PUBLIC, "\"rejected\":"),
+		"\"forward\":[\"`pullet refresh web --force`: "));
 }
 
 static void config__whose_version_is_rejected__says_by_whom(void **state)
@@ -382,7 +411,7 @@ static void config__whose_version_is_rejected__says_by_whom(void **state)
 		"\",\"why\":\"the required key n is not there\",\"is_last_error\":true},"
 		"\"explanation\":[\"the server has version 0b0f5dbd, rejected by the guard: "
 		"the required key n is not there\"],\"restored\":0,\"drifted\":false,"
-		"\"pushes\":0,\"overrides\":[]}");
+		"\"pushes\":0,\"overrides\":[],\"layers\":[");
 	assert_member(AUDIENCE_OPERATOR, "rejections",
 		"1,\"rejections_by\":{\"guard\":1},\"rejected\":{\"by\":\"guard\","
 		"\"version\":\"\\\"0b0f5dbd\\\"\","
@@ -390,7 +419,7 @@ static void config__whose_version_is_rejected__says_by_whom(void **state)
 		"\",\"why\":\"the required key n is not there\",\"is_last_error\":true},"
 		"\"explanation\":[\"the server has version 0b0f5dbd, rejected by the guard: "
 		"the required key n is not there\"],\"restored\":0,\"drifted\":false,"
-		"\"pushes\":0,\"overrides\":[]}");
+		"\"pushes\":0,\"overrides\":[],\"layers\":[");
 	assert_member(AUDIENCE_PUBLIC, "last_error",
 		"\"rejected by the guard\",\"cause\":null,\"last_error_ms\":1700000000000,"
 		"\"failing_since_ms\":1700000000000,\"runs\":{\"success\":1,\"timeouts\":0,"
@@ -400,7 +429,7 @@ static void config__whose_version_is_rejected__says_by_whom(void **state)
 		"\",\"why\":\"see the control socket for the reason\",\"is_last_error\":true},"
 		"\"explanation\":[\"the server has version 0b0f5dbd, rejected by the guard: "
 		"see the control socket for the reason\"],\"restored\":0,\"drifted\":false,"
-		"\"pushes\":0,\"overrides\":[]}");
+		"\"pushes\":0,\"overrides\":[],\"layers\":[");
 	assert_member(AUDIENCE_PUBLIC, "rejections",
 		"1,\"rejections_by\":{\"guard\":1},\"rejected\":{\"by\":\"guard\","
 		"\"version\":\"\\\"0b0f5dbd\\\"\","
@@ -408,7 +437,7 @@ static void config__whose_version_is_rejected__says_by_whom(void **state)
 		"\",\"why\":\"see the control socket for the reason\",\"is_last_error\":true},"
 		"\"explanation\":[\"the server has version 0b0f5dbd, rejected by the guard: "
 		"see the control socket for the reason\"],\"restored\":0,\"drifted\":false,"
-		"\"pushes\":0,\"overrides\":[]}");
+		"\"pushes\":0,\"overrides\":[],\"layers\":[");
 }
 
 static void config__that_is_watched__says_what_the_watch_does(void **state)
@@ -422,17 +451,17 @@ static void config__that_is_watched__says_what_the_watch_does(void **state)
 	world_turn();
 	assert_member(AUDIENCE_READER, "watch",
 		"{\"state\":\"watching\",\"documents\":1,\"changes\":0,\"error\":null},"
-		"\"overrides\":[]}");
+		"\"overrides\":[],");
 	world.items[0]->changed(world.items[0]->arg, "", 0, "");
 	world.watch_state = WATCH_FAILING;
 	world.watch_error = "refused";
 	world_turn();
 	assert_member(AUDIENCE_READER, "watch",
 		"{\"state\":\"failing\",\"documents\":1,\"changes\":1,\"error\":\"refused\"},"
-		"\"overrides\":[]}");
+		"\"overrides\":[],");
 	assert_member(AUDIENCE_PUBLIC, "watch",
 		"{\"state\":\"failing\",\"documents\":1,\"changes\":1,\"error\":\"see the "
-		"control socket for the reason\"},\"overrides\":[]}");
+		"control socket for the reason\"},\"overrides\":[],");
 	view_agent();
 	assert_samples("pullet_config_watch", "_state{config=\"web\"} 3\n");
 	assert_samples("pullet_watch", "_changes_total 1\n");
@@ -511,7 +540,8 @@ static void agent__is_this(void **state)
 		"\"started_ms\":1699999999000,\"uptime_ms\":1000,\"state_dir\":\"@/state\","
 		"\"runtime_dir\":\"@/run\",\"configuration\":{\"file\":\"/etc/p.yaml\","
 		"\"loaded_ms\":1700000000321,\"reloads\":61,\"rejections\":62,\"error\":null,"
-		"\"errors\":63,\"applying\":true},\"labels\":{\"zone\":\"a\",\"rack\":\"7\"},"
+		"\"errors\":63,\"applying\":true},\"audience\":\"reader\",\"labels\":{\"zone\":"
+		"\"a\",\"rack\":\"7\"},"
 		"\"configs\":[{\"name\":\"web\",\"state\":\"waiting\","
 		"\"url\":\"http://server/web.yaml\",\"server\":\"main\","
 		"\"file\":\"@/out/web.yaml\",\"snapshot\":\"@/run/web.snap\",\"type\":\"auto\","
@@ -815,6 +845,7 @@ int main(void)
 		CORE_TEST(config__that_is_published__is_this),
 		CORE_TEST(config__with_decisions__shows_them),
 		CORE_TEST(config__that_fails__tells_the_public_only_a_cause),
+		CORE_TEST(config__has_its_checks_and_their_last_verdicts),
 		CORE_TEST(config__whose_version_is_rejected__says_by_whom),
 		CORE_TEST(config__that_is_watched__says_what_the_watch_does),
 		CORE_TEST(outcome__of_each_kind__is_named),

@@ -9,8 +9,6 @@
 
 #include "control/systemd.h"
 
-#define EXTEND "EXTEND_TIMEOUT_USEC=60000000"
-
 static char place[SCRATCH_PATH + 16];
 static int inbox = -1;
 static struct config *configs[2];
@@ -101,25 +99,18 @@ static void begin(void)
 
 /* ---- start ---- */
 
-static void start__of_an_agent_that_waits__is_extended(void **state)
+static void start__of_an_agent_that_waits_for_its_server__is_ready(void **state)
 {
 	(void)state;
 	agent_starts("");
 	begin();
-	assert_received("STATUS=0 configs ok; waiting for the first version of 1: web: /web.yaml: "
-			"the server answered 404",
-		EXTEND);
-	world_advance(19999);
-	assert_received(NULL);
-	world_advance(1);
-	assert_received(EXTEND);
-	systemd_reloading(notifier);
-	assert_received(NULL);
-	pull_of("n: 1\n");
-	systemd_run_ended(notifier, 0);
-	assert_received("READY=1\nSTATUS=1 config ok");
+	assert_received("READY=1\nSTATUS=0 configs ok; waiting for the first version of 1: web: "
+			"/web.yaml: the server answered 404");
 	world_advance(HOUR);
 	assert_received(NULL); /* no watchdog */
+	pull_of("n: 1\n");
+	systemd_run_ended(notifier, 0);
+	assert_received("STATUS=1 config ok");
 	systemd_stop(notifier);
 	notifier = NULL;
 	assert_received("STOPPING=1\nSTATUS=stopping");
@@ -308,14 +299,17 @@ static void reload__begins_and_ends(void **state)
 	assert_received("READY=1\nSTATUS=1 config ok");
 }
 
-static void reload__before_the_first_version__is_not_ready(void **state)
+static void reload__before_the_first_version__waits_for_no_server(void **state)
 {
+	static const char text[] =
+		"READY=1\nSTATUS=0 configs ok; waiting for the first version of 1: web";
+
 	(void)state;
 	core_make("");
 	begin();
-	assert_received("STATUS=0 configs ok; waiting for the first version of 1: web", EXTEND);
+	assert_received(text);
 	systemd_reloaded(notifier);
-	assert_received(NULL);
+	assert_received(text);
 }
 
 static void ready__that_systemd_did_not_take__is_sent_again(void **state)
@@ -408,22 +402,6 @@ static void watchdog__of_an_agent_that_is_stuck__is_not_fed(void **state)
 	assert_received("WATCHDOG=1");
 }
 
-static void start__of_an_agent_that_is_stuck__is_not_extended(void **state)
-{
-	(void)state;
-	server_has("n: 1\n");
-	world.programs_hang = true;
-	agent_starts("check: [/bin/true, '{path}']");
-	begin();
-	world_advance(10 * MINUTE);
-	while (received()[0])
-		;
-	assert_logged("withholding start time extension config=web why=");
-	assert_int_equal(core_count_log("withholding"), 1);
-	world_advance(MINUTE);
-	assert_received(NULL);
-}
-
 static void keepalive__that_systemd_did_not_take__is_tried_again_soon(void **state)
 {
 	(void)state;
@@ -446,7 +424,7 @@ static void keepalive__that_systemd_did_not_take__is_tried_again_soon(void **sta
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		CASE(start__of_an_agent_that_waits__is_extended),
+		CASE(start__of_an_agent_that_waits_for_its_server__is_ready),
 		CASE(start__without_systemd__is_none),
 		CASE(address__of_each_form__is_taken_or_refused),
 		CASE(address__that_is_abstract__is_reached),
@@ -454,11 +432,10 @@ int main(void)
 		CASE(status__of_several_configs__counts_them_and_names_the_first),
 		CASE(status__of_many_configs__looks_at_some_in_turn),
 		CASE(reload__begins_and_ends),
-		CASE(reload__before_the_first_version__is_not_ready),
+		CASE(reload__before_the_first_version__waits_for_no_server),
 		CASE(ready__that_systemd_did_not_take__is_sent_again),
 		CASE(watchdog__of_that_time__is_fed_in_half_of_it),
 		CASE(watchdog__of_an_agent_that_is_stuck__is_not_fed),
-		CASE(start__of_an_agent_that_is_stuck__is_not_extended),
 		CASE(keepalive__that_systemd_did_not_take__is_tried_again_soon),
 	};
 

@@ -82,7 +82,7 @@ static void yaml__what_is_not_good__is_refused_with_its_place(void **state)
 		{"a: 99999999999999999999\n", 1, 4, "64 bits"},
 		{"a: -9223372036854775809\n", 1, 4, "64 bits"},
 		{"a: 0xffffffffffffffff\n", 1, 4, "64 bits"},
-		{"a: [1\n", 2, 1, "expected"},
+		{"a: [1\n", 1, 4, "the bracket [ that opens here is never closed"},
 		{"a:\n\t- b\n", 2, 1, "tabs cannot indent YAML: use spaces"},
 		{"\tb: 1\n", 1, 1, "tabs"},
 		{"a: 1\n\tb: 2\n", 2, 1, "tabs"},

@@ -22,7 +22,7 @@
 #include "tests/unit/fixture/model_random.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-#define KINDS 3
+#define KINDS 4
 #define RANDOM_DOCUMENTS 2000
 
 static char dir[PATH_MAX];
@@ -105,6 +105,18 @@ static void write__sh__quotes_each_value(void **state)
 		"export D=''\n");
 }
 
+static void write__environ__ends_each_value_with_a_nul(void **state)
+{
+	static const char all[] = "A=it's\0B=l\nm\0C=\0";
+	struct buffer out;
+
+	(void)state;
+	assert_int_equal(write_yaml("a: it's\nb: \"l\\nm\"\nc: null\n", FLATTEN_ENVIRON, &out), 0);
+	assert_int_equal(out.len, strlen("before\n") + sizeof(all) - 1);
+	assert_memory_equal(out.data, all, sizeof(all));
+	buffer_fini(&out);
+}
+
 static void write__properties__escapes_and_leaves_null_out(void **state)
 {
 	(void)state;
@@ -169,10 +181,12 @@ static void write__of_a_key_that_is_no_variable__names_it(void **state)
 	(void)state;
 	expect_refused("'-': 1", FLATTEN_ENV,
 		"'-' would be the variable _, which is set by shells themselves: rename it, put it "
-		"below another key (app.path is APP_PATH), or export with --prefix APP_");
+		"below another key (app.path is APP_PATH), or give all names a prefix (--prefix "
+		"APP_)");
 	expect_refused("\u00e4: 1", FLATTEN_SH,
 		"'\u00e4' would be the variable _, which is set by shells themselves: rename it, "
-		"put it below another key (app.path is APP_PATH), or export with --prefix APP_");
+		"put it below another key (app.path is APP_PATH), or give all names a prefix "
+		"(--prefix APP_)");
 	expect("'-': 1", FLATTEN_PROPERTIES, "-=1\n");
 }
 
@@ -409,6 +423,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(write__env__is_a_line_for_each_scalar_in_key_order),
 		cmocka_unit_test(write__sh__quotes_each_value),
+		cmocka_unit_test(write__environ__ends_each_value_with_a_nul),
 		cmocka_unit_test(write__properties__escapes_and_leaves_null_out),
 		cmocka_unit_test(write__of_a_document_without_scalars__is_nothing),
 		cmocka_unit_test(values__with_a_prefix__need_no_underscore_before_a_digit),

@@ -42,7 +42,7 @@ static void assert_written(enum document_type type, const struct text_pair *pair
 	buffer_fini(&b);
 }
 
-/* It is refused with a sentence that begins so: what follows is libyaml's. */
+/* It is refused with a sentence that begins so: what follows is a remedy. */
 static void assert_refused(enum document_type type, const struct text_pair *pair)
 {
 	struct document_error e = {0};
@@ -217,22 +217,21 @@ static void yaml__that_cannot_be_read__is_refused_at_its_place(void **state)
 		{"a: 1\n--- # c\n", "2:1: a second document begins here: only one is read"},
 		{"a: 1\n\tb: 2\n", "2:1: tabs cannot indent YAML: use spaces"},
 		{"\ta: 1\n", "1:1: tabs cannot indent YAML: use spaces"},
-		{"a: @x\n", "1:4: no plain text begins with this character: put it in quotes"},
-		{"\303\244: 1\nb: @x\n",
-			"2:4: no plain text begins with this character: put it in quotes"},
-		{"\303\244\342\202\254: `x\n",
-			"1:5: no plain text begins with this character: put it in quotes"},
+		{"a: @x\n", "1:4: no text without quotes begins with @: put the value in quotes"},
+		{"\303\244: 1\nb: @x\n", "2:4: no text without quotes begins with "},
+		{"\303\244\342\202\254: `x\n", "1:5: no text without quotes begins with "},
 		{"a: 1\na: 2\n", "2:1: duplicate key \"a\" (first at line 1): remove one"},
 		{"a: *x\n", "1:4: the alias *\016\037x\017 has no anchor before it"},
 		{"[1, 2]\n", "1:1: the document must be a mapping (key: value), not a list"},
 		{"x\n", "1:1: the document must be a mapping (key: value), not a single value"},
 		{"", "1:1: the document is empty"},
 		{"# c\n", "1:1: the document is empty"},
-		{"a: [1\n", "2:1: "},
-		{"a: {b: 1\n", "2:1: "},
-		{"a: 'x\n", "2:1: "},
+		{"a: [1\n", "1:4: the bracket [ that opens here is never closed"},
+		{"a: {b: 1\n", "1:4: the bracket { that opens here is never closed"},
+		{"a: 'x\n", "1:4: the single quote that opens here is never closed"},
 		{"a: b: c\n", "1:5: "},
-		{"a:\n- 1\n b: 2\n", "3:3: "},
+		{"a:\n- 1\n b: 2\n", "3:2: this line fits no column above it: begin it in column "
+				     "1, as line 2 does"},
 		{"? [a]\n: 1\n", "1:3: a key must be a plain value, not a list, mapping or alias"},
 		{"? {a: 1}\n: 1\n",
 			"1:3: a key must be a plain value, not a list, mapping or alias"},

@@ -32,7 +32,12 @@ static uint64_t next_random(void)
 	return drawn;
 }
 
-static const struct sys sys = {.now_ms = now_ms, .random = next_random};
+static uint64_t now_us(void)
+{
+	return clock_ms * 1000;
+}
+
+static const struct sys sys = {.now_ms = now_ms, .monotonic_us = now_us, .random = next_random};
 
 static struct trigger_queue queue;
 static struct trigger triggers[2];

@@ -30,7 +30,12 @@ static uint64_t next_random(void)
 	return drawn;
 }
 
-static const struct sys sys = {.now_ms = now_ms, .random = next_random};
+static uint64_t now_us(void)
+{
+	return clock_ms * 1000;
+}
+
+static const struct sys sys = {.now_ms = now_ms, .monotonic_us = now_us, .random = next_random};
 
 static struct trigger_queue queue;
 static struct trigger triggers[3];
@@ -122,6 +127,19 @@ static void message__without_a_spread__pulls_now(void **state)
 	clock_ms++;
 	update("db", 0);
 	assert_int_equal(due(1), T + 1);
+}
+
+static void message__is_timed_from_the_first_that_no_run_has_taken(void **state)
+{
+	(void)state;
+	update("db", 0);
+	clock_ms++;
+	update("db", 0);
+	assert_int_equal(topics[1].heard_us, T * 1000);
+	assert_int_equal(topics[0].heard_us, 0);
+	topics[1].heard_us = 0; /* a run begins */
+	update("db", 0);
+	assert_int_equal(topics[1].heard_us, (T + 1) * 1000);
 }
 
 static void messages__within_a_window__cost_one_pull_each_window(void **state)
@@ -375,6 +393,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(message__without_a_spread__pulls_now),
+		CASE(message__is_timed_from_the_first_that_no_run_has_taken),
 		CASE(messages__within_a_window__cost_one_pull_each_window),
 		CASE(window__of_a_longer_spread__is_open_for_one_of_half_that),
 		CASE(pull__that_is_due_within_the_window__is_the_one),

@@ -173,6 +173,7 @@ static void parse__every_key__is_taken_over(void **state)
 				  "  listen_names: [web-1.example, web-1]\n"
 				  "  operators: 4711\n"
 				  "  labels: {zone: eu-1, rack: '12'}\n"
+				  "  watch_config: true\n"
 				  "push:\n"
 				  "  - endpoint: tcp://h:7377\n"
 				  "    insecure: true\n"
@@ -203,6 +204,7 @@ static void parse__every_key__is_taken_over(void **state)
 	assert_int_equal(s->log_level, LOG_LEVEL_DEBUG);
 	assert_int_equal(s->log_format, LOG_FORMAT_JSON);
 	assert_int_equal(s->operators, 4711);
+	assert_true(s->watch_config);
 	assert_int_equal(s->label_count, 2);
 	assert_string_equal(s->listen_names[0], "web-1.example");
 	assert_string_equal(s->listen_names[1], "web-1");
@@ -352,14 +354,16 @@ static void parse__without_file__needs_a_snapshot(void **state)
 		"nothing "
 		"would be written");
 	BAD("configs: {a: {url: 'http://h/', file: /run/a, snapshot: maybe}}",
-		"t.yaml:1:57: snapshot must be one of true, false");
+		"t.yaml:1:57: snapshot must be true or false");
 }
 
 static void parse__no_config__is_refused_in_the_main_file(void **state)
 {
 	(void)state;
-	BAD("", "t.yaml: no config is set: add one under \"configs\"");
-	BAD("# nothing\n", "t.yaml: no config is set: add one under \"configs\"");
+	BAD("", "t.yaml: nothing is configured in .: add a config under \"configs\" "
+		"(pullet.yaml(5) has examples)");
+	BAD("# nothing\n", "t.yaml: nothing is configured in .: add a config under \"configs\" "
+			   "(pullet.yaml(5) has examples)");
 	BAD("configs:\npush:\nagent: {log: , labels: }\n",
 		"t.yaml: no config is set: add one under \"configs\"");
 	BAD("configs: [web]\n", "t.yaml:1:10: configs must be a mapping, but it is a list");
@@ -1484,7 +1488,8 @@ static void change__bad_value__names_place_and_remedy(void **state)
 		{"verify: {public_key: ed" KEY "}", "26: public_key" NO_KEY},
 		{"verify: {public_keys: [" KEY ", untrusted]}", "86: public_keys" NO_KEY},
 		{"verify: {public_keys: " KEY "}",
-			"27: public_keys must be a list of texts, but it is a text"},
+			"27: public_keys must be a list of texts, but it is a text: put a dash (-) "
+			"before it, or brackets around it"},
 		{"verify: {bind: path}",
 			"5: verify needs either public_key or public_keys, and has neither"},
 		{"verify: {public_key: " KEY ", bind: server}",
@@ -1506,13 +1511,14 @@ static void change__bad_value__names_place_and_remedy(void **state)
 		{"guard: {max_changes: 0}", "26: max_changes must be between 1 and 100000"},
 		{"guard: {max_changes: 100001}", "26: max_changes must be between 1 and 100000"},
 		{"guard: {require: db.host}",
-			"22: require must be a list of texts, but it is a text"},
+			"22: require must be a list of texts, but it is a text: put a dash (-) "
+			"before it, or brackets around it"},
 		{"guard: {require: [1]}",
 			"23: each of require must be a text, but it is a number: put it in quotes"},
 		{"guard: {require: ['a\\b']}",
 			"23: require: \"a\\b\" has a backslash that is not before a dot or a "
 			"backslash: write it twice"},
-		{"guard: {allow_empty: maybe}", "26: allow_empty must be one of true, false"},
+		{"guard: {allow_empty: maybe}", "26: allow_empty must be true or false"},
 		{"schema_dir: /s",
 			"5: schema_dir has the schemas that another one refers to: name that one "
 			"by schema, or remove it"},
@@ -1536,10 +1542,23 @@ static void change__bad_value__names_place_and_remedy(void **state)
 		{"check: {run: [/c, '{path}'], timeout: 10}",
 			"43: timeout: \"10\" has no unit: write it with ms, s, m, h or d behind "
 			"the number"},
-		{"format: [/f]", "13: format must be a name such as yaml, or a mapping with run, "
-				 "but it is a list"},
-		{"format: {timeout: 1s}", "5: format has no run, which it needs"},
-		{"format: {run: /f}", "19: run must be a list of texts, but it is a text"},
+		{"format: [/f]", "13: format must be a name such as yaml, or a mapping with run "
+				 "or template, but it is a list"},
+		{"format: {timeout: 1s}",
+			"5: format needs either run or template, and has neither"},
+		{"format: {run: [/f], template: /none/t}",
+			"5: format needs either run or template, and has both"},
+		{"format: {run: [/f], strict: true}", "25: strict goes with template: remove it"},
+		{"format: {template: /none/t}",
+			"24: cannot read /none/t: No such file or directory: make it, or name "
+			"another one"},
+		{"format: {template: t}",
+			"24: template: \"t\" must be an absolute path, beginning with /"},
+		{"format: {template: /etc/passwd, escape: xml}",
+			"45: escape must be one of line, html"},
+		{"format: {run: /f}",
+			"19: run must be a list of texts, but it is a text: put a dash (-) before "
+			"it, or brackets around it"},
 		{"format: {run: [f]}", "20: run: \"f\" must be an absolute path, beginning with /"},
 		{"format: {run: [/f], timeout: 2h}", "34: timeout must be between 100ms and 1h"},
 		{"reload:", "12: reload must be a mapping with run, or signal and pidfile, or on, "
@@ -1564,8 +1583,9 @@ static void change__bad_value__names_place_and_remedy(void **state)
 			"25: unknown key \"none\" in reload: the keys there are run, signal, "
 			"pidfile, on, debounce, debounce_max, splay, timeout"},
 		{"reload: {on: []}", "18: on is empty: add an item, or remove it"},
-		{"reload: {on: {keys: [a]}}", "18: on must be a list of mappings with keys and an "
-					      "action, but it is a mapping"},
+		{"reload: {on: {keys: [a]}}",
+			"18: on must be a list of mappings with keys and an action, but it is a "
+			"mapping: put a dash (-) before it, or brackets around it"},
 		{"reload: {on: [a]}", "19: each of on must be a mapping with keys and an action, "
 				      "but it is a text"},
 		{"reload: {on: [{run: [/r]}]}", "19: an item of on has no keys, which it needs"},
@@ -1598,7 +1618,8 @@ static void change__bad_value__names_place_and_remedy(void **state)
 			"40: failures must be between 1 and 1000"},
 		{"history: 0", "14: history must be between 1 and 1000"},
 		{"history: 1001", "14: history must be between 1 and 1000"},
-		{"mask: password", "11: mask must be a list of texts, but it is a text"},
+		{"mask: password", "11: mask must be a list of texts, but it is a text: put a dash "
+				   "(-) before it, or brackets around it"},
 		{"mask: [\"a\\x01\"]", "12: mask: \"a?\" holds a control character"},
 		{"drift: fix", "12: drift must be one of heal, report, leave"},
 	};
@@ -1836,12 +1857,12 @@ static void layers__bad__names_place_and_remedy(void **state)
 		{"from: [], file: /a", "12: from is empty: name at least one document"},
 		{"from: {server: s, path: /a}, file: /a",
 			"12: from must be a list of {server: NAME, path: /PATH}, but it is a "
-			"mapping"},
+			"mapping: put a dash (-) before it, or brackets around it"},
 		{"from: [s], file: /a", "13: each of from must be a mapping with server and path, "
 					"but it is a text"},
 		{"from: [{server: s}], file: /a", "13: from has no path, which it needs"},
 		{"from: [{server: s, path: /a, optional: 1}], file: /a",
-			"45: optional must be one of true, false"},
+			"45: optional must be true or false: write true"},
 		{"from: [{server: s, path: /a}, {server: u, path: /b}], file: /a",
 			"45: there is no server \"u\": did you mean \"s\"?"},
 		{"from: [{server: s, path: /a, optional: true}], file: /a",
@@ -2071,7 +2092,7 @@ static void kinds__bad_values__name_place_and_remedy(void **state)
 			"the url is named twice in this list"},
 		{"http", ", urls: ['file:///a']", "/x", "must begin with http:// or https://"},
 		{"etcd", ", urls: ['file:///a']", "/x", "must begin with http:// or https://"},
-		{"etcd", URLS ", watch: often", "/x", "watch must be one of true, false"},
+		{"etcd", URLS ", watch: often", "/x", "watch must be true or false"},
 		{"nacos", URLS ", api: 2", "/g/x", "api is 1 (Nacos 1.x and 2.x) or 3"},
 		{"nacos", URLS ", api: 4", "/g/x", "api must be between 1 and 3"},
 		{"nacos", URLS ", api: 3, watch: true", "/g/x",
@@ -2256,10 +2277,11 @@ static void asides__bad__name_place_and_remedy(void **state)
 			"34: path: \"a\" must begin with /: it is put behind each URL of the "
 			"server"},
 		{"bootstrap: {server: s, path: /a, optional: true}",
-			"38: unknown key \"optional\" in bootstrap: the keys there are server, "
-			"path"},
+			"38: unknown key \"optional\" in bootstrap: it is a key of from: move it "
+			"below configs: NAME: from:, into an item"},
 		{"bootstrap: [{server: s, path: /a}]",
-			"16: bootstrap must be a mapping with server and path, but it is a list"},
+			"16: bootstrap must be a mapping with server and path, but it is a list: "
+			"remove the dash, or the brackets"},
 		{"rollout: {server: a p, path: /a}",
 			"23: server: \"a p\" is not a name: 1 to 64 letters, digits, '.', '_' and "
 			"'-', a letter or digit first"},
@@ -2343,7 +2365,8 @@ static void report__bad__names_place_and_remedy(void **state)
 		const char *keys, *message;
 	} table[] = {
 		{"{}", "1: report has no server, which it needs"},
-		{"", "8: report must be a mapping with server, but it is empty"},
+		{"", "8: report must be a mapping with server, but it is empty: indent its keys "
+		     "deeper than its name"},
 		{"e", "9: report must be a mapping with server, but it is a text"},
 		{"{server: h}", "18: report needs a server of the kind etcd"},
 		{"{server: c}", "18: report needs a server of the kind etcd"},

@@ -68,6 +68,9 @@ static void decide__in_each_case__says_who_takes_it(void **state)
 		{"{percent: 40, salt: s}", 0, "this host is at 40.05 %, the rollout at 40 %"},
 		{"{percent: 0, salt: 1.5}", 0, "this host is at 93.43 %, the rollout at 0 %"},
 		{"{percent: 0, salt: 15}", 0, "this host is at 9.73 %, the rollout at 0 %"},
+		{"{percent: 0, plan: {state: finished}}", 0,
+			"this host is at 71.51 %, the rollout at 0 %"},
+		{"plan: 7", 1, ""}, /* it is not looked into */
 		{"labels: {}", 1, ""},
 		{"{labels: {zone: us-1, tier: tin}}", 0,
 			"it is for hosts with the label zone: us-1, this one has eu-1"},

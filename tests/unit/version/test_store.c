@@ -797,6 +797,51 @@ static void load__of_facts_that_are_damaged_under_a_good_checksum__refuses_them(
 	place_fini(&place);
 }
 
+/* Why and when it was published: of an older agent's file, or in a later one's word, unknown. */
+static void cause__comes_back_and_is_unknown_where_it_is_not_there(void **state)
+{
+	static const char *const facts[] = {HEAD TEXTS ",\"len\":5}\n",
+		HEAD TEXTS ",\"len\":5,\"cause\":\"moon\",\"by\":7,\"published_ms\":\"1\"}\n",
+		HEAD TEXTS ",\"len\":5,\"cause\":null,\"published_ms\":-1}\n"};
+	char digest[DIGEST_HEX], text[1024];
+	struct version v, copy;
+	struct buffer body;
+	struct place place;
+
+	(void)state;
+	place_init(&place, 10);
+	version_begin(&v, &body, 1);
+	version_add(&v, &body, URL, "yaml", "a: 1\n");
+	version_end(&v, &body);
+	v.published_ms = 1700000000123;
+	assert_int_equal(version_set_cause(&v, CAUSE_ROLLBACK, "ann \"x\" (uid 0)"), 0);
+	save(&place, &v, &body);
+	version_fini(&v);
+	buffer_clear(&body);
+	assert_int_equal(store_load_generation(place.store, 1, &v, &body), 0);
+	assert_int_equal(version_copy(&v, &copy), 0);
+	version_fini(&v);
+	assert_true(copy.published_ms == 1700000000123 && version_shown_ms(&copy) == 1700000000123);
+	assert_string_equal(version_cause_name(copy.cause), "rollback");
+	assert_string_equal(copy.by, "ann \"x\" (uid 0)");
+	version_fini(&copy);
+	digest_sha256("a: 1\n", 5, NULL, 0, digest);
+	for (size_t i = 0; i < sizeof(facts) / sizeof(facts[0]); i++) {
+		put_digest(facts[i], digest, text, sizeof(text));
+		write_raw(&place, 1, text, "a: 1\n");
+		buffer_clear(&body);
+		assert_int_equal(store_load_generation(place.store, 1, &v, &body), 0);
+		assert_int_equal(v.published_ms, 0);
+		assert_int_equal(v.cause, CAUSE_UNKNOWN);
+		assert_null(version_cause_name(v.cause));
+		assert_null(v.by);
+		assert_true(version_shown_ms(&v) == v.pulled_ms);
+		version_fini(&v);
+	}
+	buffer_fini(&body);
+	place_fini(&place);
+}
+
 static void load_generation__of_one_that_is_missing_or_damaged__tells_which(void **state)
 {
 	struct place place;
@@ -1325,6 +1370,7 @@ int main(void)
 		cmocka_unit_test(load__of_a_file_with_any_byte_flipped_or_cut_off__takes_the_older),
 		cmocka_unit_test(
 			load__of_facts_that_are_damaged_under_a_good_checksum__refuses_them),
+		cmocka_unit_test(cause__comes_back_and_is_unknown_where_it_is_not_there),
 		cmocka_unit_test(load_generation__of_one_that_is_missing_or_damaged__tells_which),
 		cmocka_unit_test(load__when_the_fault_is_ours__leaves_the_file_where_it_is),
 		cmocka_unit_test(generations__never_go_back),

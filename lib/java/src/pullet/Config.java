@@ -5,9 +5,14 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
 import java.util.Collections;
+import java.util.List;
 import java.util.Optional;
+import java.util.Set;
 import java.util.SortedMap;
 import java.util.TreeMap;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.ConcurrentHashMap;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.LockSupport;
 import java.util.function.BiConsumer;
 import java.util.regex.Pattern;
@@ -28,43 +33,28 @@ import java.util.regex.Pattern;
  * immutable image behind a volatile reference. A mapping that was replaced or closed is unmapped by
  * the garbage collector. A series of lookups may see two versions when another thread refreshes in
  * between; {@link #forEach} and {@link #entries} see one.
- *
- * <p>A key is its segments joined with '.', as in {@code servers.0.host}; a dot in a segment is
- * written {@code \.} and a backslash {@code \\}. The typed methods return the fallback when there is
- * no such key or its value is not of the type.
- */
-public final class Config implements AutoCloseable {
+ * */
+public sealed class Config implements Configuration permits FakeConfig {
     private static final Pattern NAME = Pattern.compile("[A-Za-z0-9][A-Za-z0-9._-]{0,63}");
-    private static final Pattern INTEGER = Pattern.compile("[+-]?[0-9]+");
-    private static final Pattern NUMBER =
-            Pattern.compile("[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?");
-    private static final String[] DURATION_UNITS = {"ms", "s", "m", "h", "d"};
-    private static final long[] DURATION_FACTORS = {1, 1000, 60_000, 3_600_000, 86_400_000};
-    private static final String[] SIZE_UNITS = {"", "B", "KiB", "MiB", "GiB", "TiB"};
-    private static final long[] SIZE_FACTORS = {1, 1, 1L << 10, 1L << 20, 1L << 30, 1L << 40};
-    private static final long FIRST_PAUSE = 1_000_000; // nanoseconds
-    private static final long LAST_PAUSE = 100_000_000;
 
     private final Path path;
-    private final Path pagePath;
+    private final Source source;
+    private final Set<Waiting> waiting = ConcurrentHashMap.newKeySet(); // told when it is closed
     private final Object moving = new Object(); // who moves or closes
     private volatile Image image = Image.NOTHING;
     private volatile Page page; // null until there is one
     private volatile long seen; // the page's futex when the image was last looked at
+    private volatile Object lookedAt; // that futex, or the image's stamp, whatever was found
     private volatile boolean gone; // withdrawn, and a refresh has said so
     private volatile boolean closed;
 
-    private Config(Path path, boolean waiting) throws IOException {
+    Config(Path path, Source source, boolean waitFirst) throws IOException {
         this.path = path;
-        Path file = path.getFileName();
-        String name = file == null ? "" : file.toString();
-        String stem = name.length() > 5 && name.endsWith(".snap")
-                ? name.substring(0, name.length() - 5) : name;
-        pagePath = path.resolveSibling(stem + ".gen");
+        this.source = source;
         try {
             look();
         } catch (NotPublishedException e) {
-            if (!waiting) {
+            if (!waitFirst) {
                 throw e;
             }
         }
@@ -84,7 +74,7 @@ public final class Config implements AutoCloseable {
      * @throws IllegalArgumentException when it is not a name
      */
     public static Config open(String nameOrPath) throws IOException {
-        return new Config(find(nameOrPath), false);
+        return at(find(nameOrPath), false);
     }
 
     /**
@@ -95,7 +85,7 @@ public final class Config implements AutoCloseable {
      * @throws IOException as {@link #open(String)}
      */
     public static Config open(Path path) throws IOException {
-        return new Config(path, false);
+        return at(path, false);
     }
 
     /**
@@ -107,7 +97,7 @@ public final class Config implements AutoCloseable {
      * @throws IOException as {@link #open(String)}
      */
     public static Config openWaiting(String nameOrPath) throws IOException {
-        return new Config(find(nameOrPath), true);
+        return at(find(nameOrPath), true);
     }
 
     /**
@@ -118,7 +108,11 @@ public final class Config implements AutoCloseable {
      * @throws IOException as {@link #open(String)}
      */
     public static Config openWaiting(Path path) throws IOException {
-        return new Config(path, true);
+        return at(path, true);
+    }
+
+    private static Config at(Path path, boolean waitFirst) throws IOException {
+        return new Config(path, Source.Files.of(path), waitFirst);
     }
 
     private static Path find(String nameOrPath) {
@@ -139,6 +133,18 @@ public final class Config implements AutoCloseable {
         return p != null && p.futex() == seen;
     }
 
+    /** What was withdrawn may have come back just now, and said so afterwards: looks again. */
+    private Image load(Page p) throws IOException {
+        try {
+            return source.load();
+        } catch (NotPublishedException e) {
+            if (p == null || p.withdrawn()) {
+                throw e;
+            }
+            return source.load();
+        }
+    }
+
     /**
      * Takes the image at the path and tells whether that is another one; not by its number, for an
      * agent that lost its state begins again. An image that is not good is not looked at again until
@@ -146,21 +152,22 @@ public final class Config implements AutoCloseable {
      * comes back with is another one, even if it is the same.
      */
     private boolean look() throws IOException {
-        Page p = page;
-        if (p == null || !p.isAt(pagePath)) { // one that was removed is another one now
-            Page there = Page.open(pagePath);
-            p = there == null ? p : there;
-        }
+        Page p = source.pageAfter(page);
         if (page == null) {
             page = p;
         }
         long now = p == null ? 0 : p.futex(); // before the image, in place before it changes
-        if (p == null && image != Image.NOTHING && image.isAt(Image.stampOf(path))) {
-            return false;
-        }
+        lookedAt = p == null ? null : now;
         Image newest;
         try {
-            newest = Image.load(path);
+            if (p == null) {
+                Object stamp = source.stamp();
+                lookedAt = stamp;
+                if (image != Image.NOTHING && image.isAt(stamp)) {
+                    return false;
+                }
+            }
+            newest = load(p);
         } catch (DamagedException | ForeignException e) {
             page = p;
             seen = now;
@@ -182,15 +189,23 @@ public final class Config implements AutoCloseable {
         return moved;
     }
 
-    /**
-     * Moves to the newest version; when there is nothing newer it costs one load. After an exception
-     * the version that is open stays in use. {@link WithdrawnException} is thrown each time until the
-     * config comes back: whether to go on with the last values is for the application to decide.
-     *
-     * @return whether it moved
-     * @throws IOException as {@link #open(String)}
-     * @throws IllegalStateException when it was closed
-     */
+    @Override
+    public <T> T as(Class<T> type, Option... options) throws MismatchException {
+        return as("", type, options);
+    }
+
+    @Override
+    public <T> T as(String key, Class<T> type, Option... options) throws MismatchException {
+        Binder binder = new Binder(List.of(options).contains(Option.STRICT));
+        Image i = image;
+        T made = type.cast(binder.bind(Tree.of(i, key), key, type));
+        if (!binder.problems().isEmpty()) {
+            throw new MismatchException(path.toString(), i.generation, i.version, binder.problems());
+        }
+        return made;
+    }
+
+    @Override
     public boolean refresh() throws IOException {
         if (upToDate()) {
             return false;
@@ -213,50 +228,123 @@ public final class Config implements AutoCloseable {
         }
     }
 
+    /** Whether there is something newer than what was looked at last; reads no image. */
+    boolean isNewer() {
+        if (closed) {
+            throw new IllegalStateException("the config was closed");
+        }
+        Page p = page;
+        if (p != null) {
+            return !Long.valueOf(p.futex()).equals(lookedAt);
+        }
+        try {
+            return !source.stamp().equals(lookedAt);
+        } catch (IOException e) {
+            return false; // nothing is there
+        }
+    }
+
     /**
-     * Waits until there is a newer version than the one that is open, and moves to it. Java has no
-     * futex: the mapped control page is looked at in intervals that grow from 1 ms to 100 ms (one
-     * load each; without a control page the files are looked at), so a new version is seen up to
-     * 100 ms late. {@link WithdrawnException} is thrown once; the next call, or one after a refresh
-     * that threw it, waits for the config to come back.
-     *
-     * @param timeout how long at most
-     * @return whether it moved; false when the time has passed
-     * @throws IOException as {@link #refresh}
-     * @throws InterruptedException when the thread was interrupted
-     * @throws IllegalStateException when it was closed, also while it waits
+     * Goes over to another page that is at the path now, once it says something: an agent that was
+     * started again, where the directory did not outlive it, never changes the old one. The next
+     * refresh looks. False when there is one that says nothing yet.
      */
+    boolean renewPage() {
+        synchronized (moving) {
+            Page p = page == null || closed ? page : source.pageAfter(page);
+            if (p == page) {
+                return true;
+            }
+            if (p.generation() == 0 && !p.withdrawn()) {
+                return false;
+            }
+            page = p;
+            seen = -1;
+            lookedAt = null;
+            return true;
+        }
+    }
+
+    boolean isClosed() {
+        return closed;
+    }
+
+    /** A hint that is told when the config is closed, too. */
+    private record Waiting(Config config, Source.Hint hint, Runnable told) implements Source.Hint {
+        @Override
+        public boolean isWatching() {
+            return hint.isWatching();
+        }
+
+        @Override
+        public void close() {
+            hint.close();
+            config.waiting.remove(this);
+        }
+    }
+
+    Source.Hint hint(Runnable told) {
+        Waiting w = new Waiting(this, source.hint(told), told);
+        waiting.add(w);
+        return w;
+    }
+
+    @Override
+    public CompletableFuture<Void> nextChange() {
+        Follower f = new Follower(this);
+        f.begin();
+        return f.future;
+    }
+
+    @Override
     public boolean await(Duration timeout) throws IOException, InterruptedException {
         long start = image.digest;
         boolean known = gone;
         long began = System.nanoTime();
         long limit = timeout.compareTo(Duration.ofDays(36500)) > 0
                 ? Long.MAX_VALUE : timeout.toNanos();
-        for (long pause = FIRST_PAUSE;; pause = Math.min(2 * pause, LAST_PAUSE)) {
-            boolean still = false;
-            try {
-                refresh();
-            } catch (WithdrawnException e) {
-                if (!known) {
-                    throw e;
+        AtomicBoolean told = new AtomicBoolean();
+        Thread me = Thread.currentThread();
+        try (Source.Hint hint = hint(() -> {
+            told.set(true);
+            LockSupport.unpark(me);
+        })) {
+            boolean renewed = false;
+            for (long pause = Follower.FIRST_LOOK;; pause *= 2) {
+                if (told.getAndSet(false)) {
+                    pause = Follower.FIRST_LOOK;
+                    renewed = false;
                 }
-                still = true;
+                boolean watching = hint.isWatching(); // before the look: nothing is missed
+                renewed = watching && (renewed || renewPage());
+                pause = Math.min(pause, watching ? Follower.LAST_LOOK : Follower.BLIND_LOOK);
+                if (hasMoved(start, known)) {
+                    return true;
+                }
+                if (Thread.interrupted()) {
+                    throw new InterruptedException();
+                }
+                long left = limit - (System.nanoTime() - began);
+                if (left <= 0) {
+                    return false;
+                }
+                LockSupport.parkNanos(this, Math.min(pause, left));
             }
-            if (image.digest != start || known && !still) {
-                return true;
-            }
-            if (Thread.interrupted()) {
-                throw new InterruptedException();
-            }
-            long left = limit - (System.nanoTime() - began);
-            if (left <= 0) {
-                return false;
-            }
-            LockSupport.parkNanos(this, Math.min(pause, left));
         }
     }
 
-    /** Lets go of the version that is open: everything is as if empty from then on. */
+    private boolean hasMoved(long start, boolean known) throws IOException {
+        try {
+            refresh();
+            return image.digest != start || known;
+        } catch (WithdrawnException e) {
+            if (!known) {
+                throw e;
+            }
+            return false;
+        }
+    }
+
     @Override
     public void close() {
         synchronized (moving) {
@@ -264,6 +352,7 @@ public final class Config implements AutoCloseable {
             image = Image.NOTHING;
             page = null;
         }
+        waiting.forEach(w -> w.told().run());
     }
 
     private Value look(String key) {
@@ -275,261 +364,81 @@ public final class Config implements AutoCloseable {
         return image;
     }
 
-    /**
-     * Names a key that is read often; it need not be there.
-     *
-     * @param key the key
-     * @return it
-     */
+    @Override
     public Key key(String key) {
         return new Key(this, key);
     }
 
-    /**
-     * Looks a key up.
-     *
-     * @param key the key
-     * @return its value
-     */
+    @Override
     public Optional<Value> get(String key) {
         return Optional.ofNullable(look(key));
     }
 
-    private static boolean isScalar(Value.Type type) {
-        return switch (type) {
-            case BOOL, INT, DOUBLE, STRING -> true;
-            default -> false;
-        };
-    }
-
-    /**
-     * Any scalar but null, as it was written.
-     *
-     * @param key the key
-     * @param fallback what to return else
-     * @return it
-     */
+    @Override
     public String getString(String key, String fallback) {
         Image i = image;
         int record = i.find(key);
-        return record >= 0 && isScalar(i.type(record)) ? i.text(record) : fallback;
+        return record >= 0 && Convert.isScalar(i.type(record)) ? i.text(record) : fallback;
     }
 
-    /**
-     * As {@link #getLong}, when it fits an int.
-     *
-     * @param key the key
-     * @param fallback what to return else
-     * @return it
-     */
+    @Override
     public int getInt(String key, int fallback) {
-        return toInt(look(key), fallback);
+        return Convert.toInt(look(key), fallback);
     }
 
-    /**
-     * An integer, or a string that is one, whole.
-     *
-     * @param key the key
-     * @param fallback what to return else
-     * @return it
-     */
+    @Override
     public long getLong(String key, long fallback) {
-        return toLong(look(key), fallback);
+        return Convert.toLong(look(key), fallback);
     }
 
-    // What the getters make of a value, which is null where there is no such key.
-
-    static String toText(Value v, String fallback) {
-        return v != null && isScalar(v.type()) ? v.text() : fallback;
-    }
-
-    static int toInt(Value v, int fallback) {
-        long n = toLong(v, fallback);
-        return n == (int) n ? (int) n : fallback;
-    }
-
-    static long toLong(Value v, long fallback) {
-        if (v != null && v.type() == Value.Type.INT) {
-            return v.raw();
-        }
-        return v == null || v.type() != Value.Type.STRING ? fallback : parse(v.text(), fallback);
-    }
-
-    static double toDouble(Value v, double fallback) {
-        if (v == null) {
-            return fallback;
-        }
-        switch (v.type()) {
-            case INT:
-            case DOUBLE:
-                return v.asDouble();
-            case STRING:
-                double n = NUMBER.matcher(v.text()).matches()
-                        ? Double.parseDouble(v.text()) : Double.NaN;
-                return Double.isFinite(n) ? n : fallback;
-            default:
-                return fallback;
-        }
-    }
-
-    static boolean toBoolean(Value v, boolean fallback) {
-        if (v != null && v.type() == Value.Type.BOOL) {
-            return v.asBoolean();
-        }
-        if (v == null || v.type() != Value.Type.STRING) {
-            return fallback;
-        }
-        return v.text().equals("true") || !v.text().equals("false") && fallback;
-    }
-
-    static Duration toDuration(Value v, Duration fallback) {
-        Long n = v == null ? null : units(v, DURATION_UNITS, DURATION_FACTORS);
-        return n == null ? fallback : Duration.ofMillis(n);
-    }
-
-    static long toSize(Value v, long fallback) {
-        if (v != null && v.type() == Value.Type.INT) {
-            return v.raw();
-        }
-        Long n = v == null ? null : units(v, SIZE_UNITS, SIZE_FACTORS);
-        return n == null ? fallback : n;
-    }
-
-    private static long parse(String text, long fallback) {
-        if (!INTEGER.matcher(text).matches()) {
-            return fallback;
-        }
-        try {
-            return Long.parseLong(text);
-        } catch (NumberFormatException e) {
-            return fallback; // more than 64 bits
-        }
-    }
-
-    /**
-     * A number, or a string that is one in decimal.
-     *
-     * @param key the key
-     * @param fallback what to return else
-     * @return it
-     */
+    @Override
     public double getDouble(String key, double fallback) {
-        return toDouble(look(key), fallback);
+        return Convert.toDouble(look(key), fallback);
     }
 
-    /**
-     * True or false, or a string that is one of these words.
-     *
-     * @param key the key
-     * @param fallback what to return else
-     * @return it
-     */
+    @Override
     public boolean getBoolean(String key, boolean fallback) {
-        return toBoolean(look(key), fallback);
+        return Convert.toBoolean(look(key), fallback);
     }
 
-    /**
-     * A string like "500ms", "10s", "5m", "1h" or "2d".
-     *
-     * @param key the key
-     * @param fallback what to return else
-     * @return it
-     */
+    @Override
     public Duration getDuration(String key, Duration fallback) {
-        return toDuration(look(key), fallback);
+        return Convert.toDuration(look(key), fallback);
     }
 
-    /**
-     * A string like "64KiB" or "8MiB", or an integer, in bytes.
-     *
-     * @param key the key
-     * @param fallback what to return else
-     * @return it
-     */
+    @Override
     public long getSize(String key, long fallback) {
-        return toSize(look(key), fallback);
+        return Convert.toSize(look(key), fallback);
     }
 
-    /** An integer and a unit; null when it is not, or exceeds 64 bits. */
-    private static Long units(Value v, String[] units, long[] factors) {
-        if (v.type() != Value.Type.STRING) {
-            return null;
-        }
-        String text = v.text();
-        int digits = 0;
-        while (digits < text.length() && "+-0123456789".indexOf(text.charAt(digits)) >= 0) {
-            digits++;
-        }
-        String number = text.substring(0, digits);
-        for (int i = 0; i < units.length; i++) {
-            if (units[i].equals(text.substring(digits)) && INTEGER.matcher(number).matches()) {
-                try {
-                    return Math.multiplyExact(Long.parseLong(number), factors[i]);
-                } catch (ArithmeticException | NumberFormatException e) {
-                    return null;
-                }
-            }
-        }
-        return null;
-    }
-
-    /**
-     * Calls for each key that begins with a prefix, in the order of the keys' bytes.
-     *
-     * @param prefix the prefix; "" = all
-     * @param action takes a key and its value
-     */
+    @Override
     public void forEach(String prefix, BiConsumer<String, Value> action) {
         image.each(prefix, action);
     }
 
-    /**
-     * A copy of all that begins with a prefix, in the order of {@link String#compareTo}.
-     *
-     * @param prefix the prefix; "" = all
-     * @return a map that cannot be changed
-     */
+    @Override
     public SortedMap<String, Value> entries(String prefix) {
         SortedMap<String, Value> all = new TreeMap<>();
         forEach(prefix, all::put);
         return Collections.unmodifiableSortedMap(all);
     }
 
-    /**
-     * The generation that is open, 64 bits without a sign.
-     *
-     * @return it; 0 when nothing is yet
-     */
+    @Override
     public long generation() {
         return image.generation;
     }
 
-    /**
-     * The server's name for the version that is open (ETag or revision).
-     *
-     * @return it; "" when it gave none or nothing is open
-     */
+    @Override
     public String version() {
         return image.version;
     }
 
-    /**
-     * The number of keys.
-     *
-     * @return it
-     */
+    @Override
     public int count() {
         return image.count;
     }
 
-    /**
-     * The time since the server last confirmed the newest version, suspend included. The clock is
-     * /proc/uptime, which is CLOCK_BOOTTIME in steps of 10 ms; a container whose /proc/uptime is
-     * not the kernel's (lxcfs) gets a wrong age.
-     *
-     * @return it; empty when the server did not confirm since the agent started, or there is no
-     *     control page beside the snapshot
-     */
+    @Override
     public Optional<Duration> age() {
         Page p = page;
         return p == null ? Optional.empty() : ageOn(p);
@@ -540,32 +449,27 @@ public final class Config implements AutoCloseable {
         if (confirmed == 0) {
             return Optional.empty();
         }
+        long now = bootMillis();
+        return now < 0 ? Optional.empty() : Optional.of(Duration.ofMillis(Math.max(0, now - confirmed)));
+    }
+
+    /** CLOCK_BOOTTIME; -1 where it cannot be read. */
+    static long bootMillis() {
         try {
             String seconds = Files.readString(Path.of("/proc/uptime")).split(" ")[0];
-            long now = Math.round(Double.parseDouble(seconds) * 1000);
-            return Optional.of(Duration.ofMillis(Math.max(0, now - confirmed)));
+            return Math.round(Double.parseDouble(seconds) * 1000);
         } catch (IOException | NumberFormatException e) {
-            return Optional.empty();
+            return -1;
         }
     }
 
-    /**
-     * Whether the agent publishes this config no more, since it was removed or says
-     * {@code snapshot: false}; as it is now, without a refresh.
-     *
-     * @return whether it is so
-     */
+    @Override
     public boolean withdrawn() {
         Page p = page;
         return p != null && p.withdrawn();
     }
 
-    /**
-     * Whether the age is not known, or has reached what the agent calls stale: longer than its
-     * longest delay between two pulls.
-     *
-     * @return whether it is so
-     */
+    @Override
     public boolean stale() {
         Page p = page;
         Optional<Duration> age = p == null ? Optional.empty() : ageOn(p);

@@ -57,7 +57,7 @@ public final class Key {
      * @return it
      */
     public String getString(String fallback) {
-        return Config.toText(find(), fallback);
+        return Convert.toText(find(), fallback);
     }
 
     /**
@@ -67,7 +67,7 @@ public final class Key {
      * @return it
      */
     public int getInt(int fallback) {
-        return Config.toInt(find(), fallback);
+        return Convert.toInt(find(), fallback);
     }
 
     /**
@@ -77,7 +77,7 @@ public final class Key {
      * @return it
      */
     public long getLong(long fallback) {
-        return Config.toLong(find(), fallback);
+        return Convert.toLong(find(), fallback);
     }
 
     /**
@@ -87,7 +87,7 @@ public final class Key {
      * @return it
      */
     public double getDouble(double fallback) {
-        return Config.toDouble(find(), fallback);
+        return Convert.toDouble(find(), fallback);
     }
 
     /**
@@ -97,7 +97,7 @@ public final class Key {
      * @return it
      */
     public boolean getBoolean(boolean fallback) {
-        return Config.toBoolean(find(), fallback);
+        return Convert.toBoolean(find(), fallback);
     }
 
     /**
@@ -107,7 +107,7 @@ public final class Key {
      * @return it
      */
     public Duration getDuration(Duration fallback) {
-        return Config.toDuration(find(), fallback);
+        return Convert.toDuration(find(), fallback);
     }
 
     /**
@@ -117,6 +117,6 @@ public final class Key {
      * @return it
      */
     public long getSize(long fallback) {
-        return Config.toSize(find(), fallback);
+        return Convert.toSize(find(), fallback);
     }
 }

@@ -62,6 +62,18 @@ final class Page {
         }
     }
 
+    /** One of this process alone: a fake's. */
+    static Page inMemory() {
+        ByteBuffer data = ByteBuffer.allocateDirect(SIZE + 8).alignedSlice(8); // for atomic accesses
+        LONGS.set(data, 0, MAGIC);
+        return new Page(data, null);
+    }
+
+    /** In a page in memory. */
+    void store(int at, long n) {
+        LONGS.setRelease(data, at, n);
+    }
+
     private long load(int at) {
         return (long) LONGS.getAcquire(data, at);
     }
@@ -70,9 +82,9 @@ final class Page {
         return load(GENERATION);
     }
 
-    /** The futex word and the one after it, withdrawn. */
+    /** The futex word; the one after it is withdrawn, which is written before. */
     long futex() {
-        return load(FUTEX);
+        return load(FUTEX) & 0xffffffffL;
     }
 
     /** The image is gone, on purpose. */

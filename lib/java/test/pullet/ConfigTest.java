@@ -29,11 +29,11 @@ final class ConfigTest {
 
     private ConfigTest() {}
 
-    private interface Body {
+    interface Body {
         void run(Agent agent) throws Exception;
     }
 
-    private static void test(String name, Body body) throws IOException {
+    static void test(String name, Body body) throws IOException {
         Path directory = Files.createTempDirectory("pullet-test");
         try {
             body.run(new Agent(directory));
@@ -51,17 +51,17 @@ final class ConfigTest {
         }
     }
 
-    private static void same(Object want, Object got, String what) {
+    static void same(Object want, Object got, String what) {
         if (!Objects.equals(want, got)) {
             throw new AssertionError(what + ": " + got + ", want " + want);
         }
     }
 
-    private interface Action {
+    interface Action {
         Object run() throws Exception;
     }
 
-    private static void fails(Class<?> want, Action action, String what) {
+    static void fails(Class<?> want, Action action, String what) {
         try {
             action.run();
         } catch (Exception e) {
@@ -634,6 +634,10 @@ final class ConfigTest {
                 throw new java.io.UncheckedIOException(e);
             }
         });
+        Path cases = Path.of(System.getenv("PULLET_CASES")); // made by tests/golden/cases.py
+        CasesTest.run(golden, cases);
+        BindTest.run(cases);
+        WaitTest.run();
         if (System.getenv("BENCH") != null) {
             test("bench", ConfigTest::bench);
         }

@@ -5,7 +5,7 @@ import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
 
-/** As much of JSON as the golden files need: maps, lists, strings, null, whole numbers as a Long of 64 bits. */
+/** As much of JSON as the golden files need: maps, lists, strings, null, booleans, numbers (whole ones as a Long of 64 bits). */
 final class Json {
     private final String text;
     private int at;
@@ -50,13 +50,26 @@ final class Json {
             case 'n':
                 at += 4;
                 return null;
+            case 't':
+                at += 4;
+                return true;
+            case 'f':
+                at += 5;
+                return false;
             default:
                 int from = at;
-                while (at < text.length() && "0123456789".indexOf(text.charAt(at)) >= 0) {
+                while (at < text.length() && "+-.0123456789eE".indexOf(text.charAt(at)) >= 0) {
                     at++;
                 }
-                return Long.parseUnsignedLong(text.substring(from, at));
+                return number(text.substring(from, at));
         }
+    }
+
+    private static Object number(String n) {
+        if (n.contains(".") || n.contains("e")) {
+            return Double.parseDouble(n);
+        }
+        return n.startsWith("-") ? Long.parseLong(n) : Long.parseUnsignedLong(n);
     }
 
     private String string() {

@@ -32,24 +32,44 @@ static void history__lists_versions_in_columns(void **state)
 	(void)state;
 	played_answers("GET /v1/configs/web/history", 200,
 		"{\"name\":\"web\",\"truncated\":true,\"versions\":["
-		"{\"generation\":9,\"published\":true,\"pulled_ms\":1700000000000,\"bytes\":120,"
-		"\"version\":\"\\\"abc\\\"\",\"sha256\":\"0123456789abcdef\",\"origin\":\"pull\"},"
+		"{\"generation\":13,\"published_ms\":1700000000000,\"bytes\":1,\"origin\":\"pull\","
+		"\"cause\":\"operator\",\"by\":\"ann\\u001b\"},"
+		"{\"generation\":12,\"published_ms\":1700000000000,\"bytes\":1,\"origin\":\"pull\","
+		"\"cause\":\"pin\",\"by\":\"ann\"},"
+		"{\"generation\":11,\"published_ms\":1700000000000,\"bytes\":1,\"origin\":\"pull\","
+		"\"cause\":\"pin\",\"by\":null},"
+		"{\"generation\":10,\"published_ms\":1700000000000,\"bytes\":1,\"origin\":"
+		"\"rollback to generation 1 by ann\",\"cause\":\"rollback\",\"by\":\"ann\"},"
+		"{\"generation\":9,\"published\":true,\"published_ms\":1700000000000,\"pulled_ms\":"
+		"1,"
+		"\"bytes\":120,\"version\":\"\\\"abc\\\"\",\"sha256\":\"0123456789abcdef\","
+		"\"origin\":\"pull\",\"cause\":\"push\",\"by\":null},"
 		"{\"generation\":8,\"pulled_ms\":1600000000000,\"bytes\":5,\"version\":"
 		"\"\\\"\\\"\","
 		"\"sha256\":\"ff\",\"origin\":\"pull\",\"rejected\":{\"by\":\"probe\",\"why\":"
 		"\"exit 1\"}},"
 		"{\"generation\":7,\"error\":\"damaged\",\"rejected\":{\"by\":\"schema\",\"why\":"
 		"\"/a\"}}"
-		"]}");
+		"],\"forward\":[\"`pullet unpin web`: go on\",7]}");
 	RUN(cli_history, "pullet history", "web");
 	assert_ended(CLI_OK,
-		"GENERATION  PULLED                BYTES  VERSION  SHA256        ORIGIN\n"
-		"9 *         2023-11-14T22:13:20Z  120    abc      0123456789ab  pull\n"
-		"8           2020-09-13T12:26:40Z  5      -        ff            pull\n"
+		"GENERATION  PUBLISHED             BYTES  VERSION  SHA256        WHY\n"
+		"13          2023-11-14T22:13:20Z  1      -        -             pull asked for by "
+		"ann\\x1b\n"
+		"12          2023-11-14T22:13:20Z  1      -        -             unpinned by ann\n"
+		"11          2023-11-14T22:13:20Z  1      -        -             the pin has "
+		"expired\n"
+		"10          2023-11-14T22:13:20Z  1      -        -             rollback to "
+		"generation 1 by ann\n"
+		"9 *         2023-11-14T22:13:20Z  120    abc      0123456789ab  push\n"
+		"8           unknown               5      -        ff            pull\n"
+		"  pulled at 2020-09-13T12:26:40Z; an older agent did not note when and why it "
+		"published it\n"
 		"  rolled back by the probe: exit 1\n"
 		"7           -                     -      -        -             damaged\n"
 		"  rejected by the schema: /a\n"
-		"  there are older ones\n",
+		"  there are older ones\n"
+		"  `pullet unpin web`: go on\n",
 		"");
 }
 
@@ -236,7 +256,7 @@ static void wait__for_nothing_or_two_things__is_misused(void **state)
 {
 	(void)state;
 	RUN(cli_wait, "pullet wait", "web");
-	assert_shows(command.err, "say --generation N or --version V, one of them");
+	assert_shows(command.err, "say --generation N, --version V or --ready, one of them");
 	RUN(cli_wait, "pullet wait", "web", "--generation", "1", "--version", "x");
 	assert_int_equal(command.code, CLI_USAGE);
 	RUN(cli_wait, "pullet wait", "web", "--generation", "0");

@@ -145,7 +145,7 @@ static void serve__answers_as_an_origin(void **state)
 	snprintf(first, sizeof(first), "serving %s on http://127.0.0.1:", played.dir);
 	snprintf(last, sizeof(last), "\npublishing on %s\n", endpoint);
 	assert_ptr_equal(strstr(played.log->requests[0], first), played.log->requests[0]);
-	assert_string_equal(strchr(played.log->requests[0], '\n'), last);
+	assert_int_equal(strncmp(strchr(played.log->requests[0], '\n'), last, strlen(last)), 0);
 	check_answer(0, "200 OK",
 		"ETag: \"854e00f83420ae39530b0f44de6273fa\"\nCache-Control: no-cache\n"
 		"X-Content-Type-Options: nosniff\nContent-Type: application/yaml\n"

@@ -1,0 +1,119 @@
+/* Reading and replacing the document. Surprising: an answer that is lost leaves open whether it was
+ * written; who reads it again sees. */
+#include "cli/rollout/place.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "text/json_writer.h"
+
+struct ask {
+	const char *key;
+	const struct buffer *value;
+	uint64_t revision;
+};
+
+/* ---- reading ---- */
+
+static int build_get(
+	void *arg, const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
+{
+	const struct ask *a = arg;
+	int e = etcd_request_begin(place, ETCD_STORE_RANGE, r);
+
+	(void)why;
+	json_writer_begin_object(&r->body, NULL);
+	etcd_request_bytes(&r->body, "key", a->key, strlen(a->key));
+	json_writer_end_object(&r->body);
+	return e ? e : r->body.error;
+}
+
+static int read_pair(
+	const struct node *pair, struct plan *ret, uint64_t *ret_revision, char why[FILE_WHY])
+{
+	struct buffer value;
+	int r;
+
+	buffer_init(&value, ETCD_MAX_ANSWER);
+	if (node_find(pair, "value") && etcd_store_decode(pair, "value", &value)) {
+		snprintf(why, FILE_WHY, "the answer cannot be read");
+		r = -EIO;
+	} else {
+		r = plan_read(value.data ? value.data : "", value.len, ret, why);
+	}
+	buffer_fini(&value);
+	*ret_revision = etcd_store_number(pair, "mod_revision");
+	return r;
+}
+
+int place_read(struct etcd *e, const char *key, struct plan *ret, uint64_t *ret_revision,
+	char why[FILE_WHY])
+{
+	struct ask ask = {.key = key};
+	struct etcd_store_answer a;
+	const struct node *pair;
+	int r = etcd_ask(e, build_get, &ask, &a, why);
+
+	if (r)
+		return r;
+	pair = node_first(a.root, "kvs");
+	*ret_revision = 0;
+	if (pair)
+		r = read_pair(pair, ret, ret_revision, why);
+	else
+		r = plan_read("", 0, ret, why);
+	etcd_store_answer_fini(&a);
+	return r;
+}
+
+/* ---- writing ---- */
+
+static int build_put(
+	void *arg, const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
+{
+	const struct ask *a = arg;
+	int e = etcd_request_begin(place, ETCD_STORE_TXN, r);
+
+	(void)why;
+	json_writer_begin_object(&r->body, NULL);
+	json_writer_begin_array(&r->body, "compare");
+	etcd_store_compare(&r->body, a->key,
+		a->revision ? &etcd_store_unchanged : &etcd_store_absent, a->revision);
+	json_writer_end_array(&r->body);
+	json_writer_begin_array(&r->body, "success");
+	json_writer_begin_object(&r->body, NULL);
+	json_writer_begin_object(&r->body, "request_put");
+	etcd_request_bytes(&r->body, "key", a->key, strlen(a->key));
+	etcd_request_bytes(&r->body, "value", a->value->data, a->value->len);
+	json_writer_end_object(&r->body);
+	json_writer_end_object(&r->body);
+	json_writer_end_array(&r->body);
+	json_writer_end_object(&r->body);
+	return e ? e : r->body.error;
+}
+
+int place_write(struct etcd *e, const char *key, const struct plan *p, uint64_t revision,
+	char why[FILE_WHY])
+{
+	struct etcd_store_answer a;
+	struct buffer value;
+	struct ask ask = {.key = key, .value = &value, .revision = revision};
+	int r;
+
+	buffer_init(&value, ROLLOUT_MAX_BYTES);
+	r = plan_write(p, &value);
+	if (r)
+		snprintf(why, FILE_WHY, "the document is too large, or memory is short");
+	else
+		r = etcd_ask(e, build_put, &ask, &a, why);
+	if (r == 0) {
+		if (!node_is_true(a.root, "succeeded")) {
+			snprintf(why, FILE_WHY, "somebody else changed the rollout just now");
+			r = -EEXIST;
+		}
+		etcd_store_answer_fini(&a);
+	}
+	buffer_fini(&value);
+	return r;
+}

@@ -1,0 +1,66 @@
+/*
+ * The rollout document as `pullet rollout` writes it: what agents read (verify/rollout.h), and the
+ * member "plan", which they do not look into: {"v":1, "state", "version", "waves": [PERCENT],
+ * "wave", "every_ms", "abort_at", "driver", "by", "since_ms", "why"}. Without I/O.
+ *
+ * One document for both, so that one comparison protects both. While it runs it names no version to
+ * the agents: another version that comes meanwhile is held back too. After an abort it names the
+ * version, so that any other reaches all hosts at once.
+ *
+ * Threads: any. Ownership: texts of a plan that was read belong to it: plan_fini(). Errors:
+ * -EINVAL with a sentence: no rollout document; -ENOMEM. Bounds: ROLLOUT_MAX_WAVES,
+ * ROLLOUT_MAX_BYTES.
+ */
+#ifndef PULLET_CLI_PLAN_H
+#define PULLET_CLI_PLAN_H
+
+#include "fleet/roster.h"
+#include "verify/rollout.h"
+
+#define PLAN_WHOLE 100000u /* 100 %; three decimals */
+#define PLAN_LABELS 16
+#define PLAN_DRIVER 17 /* 16 digits and a NUL */
+
+enum plan_state {
+	PLAN_NONE, /* a document that somebody wrote by hand, or none */
+	PLAN_RUNNING,
+	PLAN_PAUSED,
+	PLAN_ABORTED,
+	PLAN_FINISHED,
+	PLAN_STATES
+};
+
+struct plan {
+	enum plan_state state;
+	char version[RECEIPT_VERSION];     /* "" = not known yet: all hosts hold what is new */
+	uint32_t waves[ROLLOUT_MAX_WAVES]; /* percent of PLAN_WHOLE, rising */
+	size_t wave_count;
+	size_t wave; /* so many have begun */
+	uint64_t every_ms;
+	uint32_t abort_at;              /* of PLAN_WHOLE */
+	char driver[PLAN_DRIVER];       /* which command drives it */
+	char by[160], why[RECEIPT_WHY]; /* who changed the state last; why it was aborted */
+	int64_t since_ms;               /* wall clock: of the state */
+
+	const char *salt; /* NULL = the config's name */
+	struct roster_label labels[PLAN_LABELS];
+	size_t label_count;
+	struct document *document; /* NULL = none was read */
+};
+
+/* "running", "paused", ... */
+const char *plan_state_name(enum plan_state state);
+/* The share of hosts that take the version now, of PLAN_WHOLE; of a plan. */
+uint32_t plan_percent(const struct plan *p);
+/* "12.5" */
+const char *plan_percent_text(uint32_t percent, char text[16]);
+/* Reads "12.5" or "12.5%" and sets *end behind it. False: no percentage. */
+bool plan_read_percent(const char *text, const char **end, uint32_t *ret);
+
+/* 0 and *ret. len 0 = no document. */
+int plan_read(const char *data, size_t len, struct plan *ret, char why[FILE_WHY]);
+/* Appends the document. 0 or the buffer's error. */
+int plan_write(const struct plan *p, struct buffer *out);
+void plan_fini(struct plan *p);
+
+#endif

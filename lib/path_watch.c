@@ -1,0 +1,110 @@
+/*
+ * Inotify, on the inodes themselves: a file that is replaced or removed loses a name, which is
+ * IN_ATTRIB, so that what happens to other files in the directory wakes nobody.
+ *
+ * Surprising: each watch fires once and is gone (IN_ONESHOT), and is set before the files are
+ * looked at, never after. So nothing is missed: what was changed before the watch was set is seen
+ * by that look, what is changed later fires the watch. The other way round there is a gap.
+ */
+#include "path_watch.h"
+
+#include <errno.h>
+#include <libgen.h>
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <unistd.h>
+
+/* A page that is withdrawn is written through a mapping, which inotify does not see, and closed for
+ * writing afterwards, which it does. */
+#define OF_FILE (IN_ATTRIB | IN_CLOSE_WRITE | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONESHOT)
+#define OF_DIR                                                                                     \
+	(IN_CREATE | IN_MOVED_TO | IN_ATTRIB | IN_DELETE_SELF | IN_MOVE_SELF | IN_ONESHOT |        \
+		IN_ONLYDIR)
+
+#define MAX_TURNS 64 /* more than a path has directories, as a rule */
+
+int path_watch_open(struct path_watch *ret_watch)
+{
+	struct path_watch w = {inotify_init1(IN_CLOEXEC | IN_NONBLOCK), getpid()};
+	int wd;
+
+	if (w.fd < 0)
+		return -errno;
+	wd = inotify_add_watch(w.fd, "/", IN_MOVE_SELF);
+	if (wd < 0) {
+		wd = -errno;
+		close(w.fd);
+		return wd;
+	}
+	inotify_rm_watch(w.fd, wd); /* its end is an event: whoever polls looks once */
+	*ret_watch = w;
+	return 0;
+}
+
+bool path_watch_is_own(const struct path_watch *w)
+{
+	return w->fd >= 0 && w->pid == getpid();
+}
+
+static void take_events(int fd)
+{
+	char events[4096];
+
+	while (read(fd, events, sizeof(events)) > 0)
+		;
+}
+
+/* Watches the deepest directory above a path that is there. Its number, or -errno. */
+static int watch_above(int fd, const char *path)
+{
+	char copy[PATH_MAX], *at = copy; /* no file has a longer one */
+	int wd;
+
+	snprintf(copy, sizeof(copy), "%s", path);
+	do {
+		at = dirname(at);
+		wd = inotify_add_watch(fd, at, OF_DIR);
+	} while (wd < 0 && (errno == ENOENT || errno == ENOTDIR) && strcmp(at, "/") != 0 &&
+		 strcmp(at, ".") != 0);
+	return wd < 0 ? -errno : wd;
+}
+
+/* Watches a file, and a directory above where that is not there, or may not be read. What comes
+ * between the two tries is in neither: so both are tried until the directory is the same as before.
+ * Each turn goes a directory deeper, or something fired, and the descriptor is readable. */
+static int watch_file_or_above(int fd, const char *path)
+{
+	int wd = -1, before;
+
+	for (unsigned turns = 0; turns < MAX_TURNS; turns++) {
+		if (inotify_add_watch(fd, path, OF_FILE) >= 0)
+			return 0;
+		if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
+			return -errno;
+		before = wd;
+		wd = watch_above(fd, path);
+		if (wd < 0 || wd == before)
+			return wd < 0 ? wd : 0;
+	}
+	return 0;
+}
+
+int path_watch_renew(struct path_watch *w, const char *path, const char *beside)
+{
+	int r;
+
+	take_events(w->fd);
+	r = watch_file_or_above(w->fd, path);
+	if (inotify_add_watch(w->fd, beside, OF_FILE) < 0 && (errno == ENOSPC || errno == ENOMEM))
+		r = -errno;
+	return r;
+}
+
+void path_watch_close(struct path_watch *w)
+{
+	if (w->fd >= 0)
+		close(w->fd);
+	w->fd = -1;
+}

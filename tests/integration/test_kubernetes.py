@@ -1,0 +1,113 @@
+"""The kustomize base of packaging/kubernetes, without a cluster: each name, port, key, file and volume that one of its objects refers to is
+there, and an agent with its configuration, mounted as the kubelet mounts it, answers each probe and the PodMonitor, and takes a changed ConfigMap."""
+import os
+import socket
+import urllib.error
+import urllib.request
+
+import yaml
+
+import harness
+from harness import Agent, FaultServer, good
+
+BASE = os.path.join(harness.ROOT, 'packaging/kubernetes/base')
+
+
+def read(name):
+    with open(os.path.join(BASE, name), encoding='utf-8') as f:
+        return yaml.safe_load(f)
+
+
+class Kustomize(harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.kustomization = read('kustomization.yaml')
+        self.objects = [read(name) for name in self.kustomization['resources']]
+        self.pod = next(o for o in self.objects if o['kind'] == 'Deployment')['spec']['template']
+        self.pullet = next(c for c in self.pod['spec']['initContainers'] if c['name'] == 'pullet')
+        self.monitor = next(o for o in self.objects if o['kind'] == 'PodMonitor')
+        self.settings = read('pullet.yaml')
+        self.ports = {p['name']: p['containerPort'] for p in self.pullet['ports']}
+
+    def test_what_is_referred_to_is_there(self):
+        generated = {kind: {g['name']: g for g in self.kustomization[kind + 'Generator']} for kind in ('configMap', 'secret')}
+        self.assertTrue(self.kustomization['generatorOptions']['disableNameSuffixHash'])  # or nothing would ever change in a pod
+        self.assertEqual({f for f in os.listdir(BASE) if f != 'kustomization.yaml'},
+                         set(self.kustomization['resources']) | {f for g in generated['configMap'].values() for f in g['files']})
+        volumes = {v['name']: v for v in self.pod['spec']['volumes']}
+        self.assertIn(volumes['config']['configMap']['name'], generated['configMap'])
+        self.assertIn(volumes['secrets']['secret']['secretName'], generated['secret'])
+        mounts = {m['mountPath']: m['name'] for m in self.pullet['volumeMounts']}
+        for container in self.pod['spec']['initContainers'] + self.pod['spec']['containers']:
+            for m in container['volumeMounts']:
+                self.assertIn(m['name'], volumes)
+        self.assertEqual(mounts['/etc/pullet'], 'config')
+        token = self.settings['servers']['main']['auth']['bearer_file']
+        self.assertEqual(mounts[os.path.dirname(token)], 'secrets')
+        self.assertEqual([x.split('=')[0] for x in generated['secret']['web-pullet']['literals']], [os.path.basename(token)])
+        file = self.settings['configs']['web']['file']
+        self.assertEqual(mounts['/' + '/'.join(file.split('/')[1:3])], 'run')
+        labels = self.pod['metadata']['labels']
+        for chosen in self.objects:
+            self.assertLessEqual(chosen['spec']['selector']['matchLabels'].items(), labels.items(), chosen['kind'])
+
+    def ask(self, path):
+        try:
+            with urllib.request.urlopen(f'http://127.0.0.1:{self.port}{path}', timeout=harness.DEADLINE) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as e:
+            return e.code, ''
+
+    def mount(self, version, settings):
+        """A version of the ConfigMap, in the volume."""
+        os.mkdir(self.path('etc/..' + version))
+        self.write(f'etc/..{version}/pullet.yaml', yaml.safe_dump(settings))
+        os.symlink('..' + version, self.path('etc/..data_tmp'))
+        os.rename(self.path('etc/..data_tmp'), self.path('etc/..data'))
+
+    def test_an_agent_with_that_configuration_answers_what_asks(self):
+        listen = self.settings['agent']['listen']
+        probes = [self.pullet[kind]['httpGet'] for kind in ('startupProbe', 'readinessProbe', 'livenessProbe')]
+        endpoints = self.monitor['spec']['podMetricsEndpoints']
+        for asked in probes + endpoints:
+            self.assertEqual(self.ports[asked['port']], int(listen.rsplit(':', 1)[1]))
+        server = FaultServer(self)
+        behave, server.behave = good(b'n: 1\n'), good(b'', status='404 Not Found')
+        with socket.create_server(('127.0.0.1', 0)) as s:
+            self.port = s.getsockname()[1]
+        settings = self.settings
+        settings['agent'] |= {'listen': f'127.0.0.1:{self.port}', 'state_dir': self.path('state'), 'runtime_dir': self.path('run')}
+        settings['servers']['main'] |= {'urls': [server.url], 'auth': {'bearer_file': self.path('token')}}
+        settings['configs']['web'] |= {'file': self.path('run/files/web.yaml'), 'interval': '100ms'}
+        self.write('token', 'replace-me')
+        os.chmod(self.path('token'), 0o600)
+        os.mkdir(self.path('etc'))
+        self.mount('one', settings)
+        os.symlink('..data/pullet.yaml', self.path('etc/pullet.yaml'))
+        agent = Agent.__new__(Agent)
+        agent.test, agent.dir, agent.socket = self, self.dir, self.path('run/control.sock')
+        harness.Program.__init__(agent, [harness.PULLETD, '-c', self.path('etc/pullet.yaml')])
+        self.addCleanup(agent.close)
+        agent.ready()
+        startup, readiness, liveness = (p['path'] for p in probes)
+        self.assertEqual((self.ask(startup)[0], self.ask(liveness)[0]), (503, 200))
+        server.behave = behave
+        agent.log.wait('published config=web generation=1')
+        for path in startup, readiness, liveness:
+            self.assertEqual(self.ask(path)[0], 200, path)
+        for endpoint in endpoints:
+            code, text = self.ask(endpoint['path'])
+            self.assertEqual(code, 200)
+            self.assertIn('pullet_config_ready{config="web"} 1\n', text)
+        server.behave = harness.reset
+        settings['configs']['more'] = dict(settings['configs']['web'], file=self.path('run/files/more.yaml'))
+        self.mount('two', settings)
+        agent.log.wait('the new configuration is applied.*added="1: more"')
+        self.assertEqual(self.ask(startup)[0], 503)  # of that one there is no version
+        for path in readiness, liveness:
+            self.assertEqual(self.ask(path)[0], 200, path)
+        agent.stop()
+
+
+if __name__ == '__main__':
+    harness.main()

@@ -1,0 +1,189 @@
+/* pullet_decode(): a struct, its defaults, and the errors that name the key. */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <cmocka.h>
+
+#include "tests/unit/fixture/reader_agent.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+struct config {
+	const char *name;
+	bool debug;
+	int port;
+	int64_t most, timeout_ms, limit;
+	double ratio;
+	struct {
+		const char *host;
+	} db;
+};
+
+static const struct pullet_field fields[] = {
+	{"name", PULLET_FIELD_STRING, offsetof(struct config, name), true},
+	{"debug", PULLET_FIELD_BOOL, offsetof(struct config, debug), false},
+	{"port", PULLET_FIELD_INT, offsetof(struct config, port), false},
+	{"most", PULLET_FIELD_INT64, offsetof(struct config, most), false},
+	{"ratio", PULLET_FIELD_DOUBLE, offsetof(struct config, ratio), false},
+	{"timeout", PULLET_FIELD_DURATION_MS, offsetof(struct config, timeout_ms), false},
+	{"limit", PULLET_FIELD_SIZE, offsetof(struct config, limit), false},
+	{"db.host", PULLET_FIELD_STRING, offsetof(struct config, db.host), false},
+};
+
+static const struct config defaults = {"none", true, 80, 7, 5000, 1024, 0.5, {"localhost"}};
+
+struct pair {
+	const char *key;
+	enum pullet_type type;
+	const char *text;
+};
+
+/* Writes the pairs, decodes with the prefix. */
+static int decode(const struct pair *pairs, const char *prefix, struct config *ret,
+	struct pullet_decode_error *ret_error, struct pullet **ret_p)
+{
+	struct pullet_entry entries[16];
+	const char *path = agent_path("decode", ".snap");
+	size_t n = 0;
+
+	for (; pairs[n].key; n++) {
+		entries[n] = (struct pullet_entry){pairs[n].key, strlen(pairs[n].key),
+			{.type = pairs[n].type,
+				.len = strlen(pairs[n].text),
+				.text = pairs[n].text}};
+		if (pairs[n].type == PULLET_BOOL)
+			entries[n].value.boolean = strcmp(pairs[n].text, "true") == 0;
+		else if (pairs[n].type == PULLET_INT)
+			entries[n].value.integer = strtoll(pairs[n].text, NULL, 10);
+		else if (pairs[n].type == PULLET_DOUBLE)
+			entries[n].value.number = strtod(pairs[n].text, NULL);
+	}
+	unlink(path);
+	assert_int_equal(pullet_write(path, entries, n, NULL), 0);
+	assert_int_equal(pullet_open(path, 0, ret_p), 0);
+	*ret = defaults;
+	return pullet_decode(*ret_p, prefix, fields, COUNT(fields), ret, ret_error);
+}
+
+static void decode__all_that_is_there__is_in_the_struct(void **state)
+{
+	const struct pair pairs[] = {{"a.name", PULLET_STRING, "shop"},
+		{"a.debug", PULLET_BOOL, "false"}, {"a.port", PULLET_STRING, "8080"},
+		{"a.most", PULLET_INT, "9223372036854775807"}, {"a.ratio", PULLET_INT, "0"},
+		{"a.timeout", PULLET_STRING, "0s"}, {"a.limit", PULLET_STRING, "64KiB"},
+		{"a.db.host", PULLET_STRING, "db1"}, {NULL, PULLET_NULL, NULL}};
+	const struct pair others[] = {{"name", PULLET_STRING, "x"}, {"debug", PULLET_BOOL, "true"},
+		{"ratio", PULLET_DOUBLE, "0.25"}, {NULL, PULLET_NULL, NULL}};
+	struct pullet *p;
+	struct config c;
+
+	(void)state;
+	assert_int_equal(decode(pairs, "a.", &c, NULL, &p), 0);
+	assert_string_equal(c.name, "shop");
+	assert_false(c.debug);
+	assert_int_equal(c.port, 8080);
+	assert_int_equal(c.most, INT64_MAX);
+	assert_true(c.ratio == 0);
+	assert_int_equal(c.timeout_ms, 0);
+	assert_int_equal(c.limit, 65536);
+	assert_string_equal(c.db.host, "db1");
+	pullet_close(p);
+	assert_int_equal(decode(others, "", &c, NULL, &p), 0);
+	assert_true(c.debug && c.ratio == 0.25);
+	pullet_close(p);
+	assert_int_equal(decode(others, "none.", &c, NULL, &p), -ENOENT);
+	pullet_close(p);
+}
+
+static void decode__what_is_missing_or_null__is_the_default(void **state)
+{
+	const struct pair pairs[] = {
+		{"name", PULLET_INT, "5"}, {"port", PULLET_NULL, ""}, {NULL, PULLET_NULL, NULL}};
+	struct pullet *p;
+	struct config c;
+
+	(void)state;
+	assert_int_equal(decode(pairs, "", &c, NULL, &p), 0);
+	assert_string_equal(c.name, "5");
+	assert_int_equal(c.port, 80);
+	assert_true(c.debug && c.ratio == 0.5 && c.limit == 1024);
+	assert_string_equal(c.db.host, "localhost");
+	pullet_close(p);
+}
+
+static void decode__what_does_not_fit__names_file_generation_and_key(void **state)
+{
+	static const struct {
+		struct pair pair;
+		int error;
+		const char *key, *what;
+	} table[] = {
+		{{"x", PULLET_NULL, ""}, -ENOENT, "name", "name is missing"},
+		{{"name", PULLET_NULL, ""}, -ENOENT, "name", "name is null"},
+		{{"name", PULLET_LIST, ""}, -EINVAL, "name", "name must be a text, but is a list"},
+		{{"debug", PULLET_STRING, "yes"}, -EINVAL, "debug",
+			"debug must be true or false, but is another text"},
+		{{"port", PULLET_INT, "2147483648"}, -EINVAL, "port",
+			"port must be an integer that fits an int, but is larger"},
+		{{"port", PULLET_INT, "-2147483649"}, -EINVAL, "port",
+			"port must be an integer that fits an int, but is larger"},
+		{{"port", PULLET_DOUBLE, "1.5"}, -EINVAL, "port",
+			"port must be an integer that fits an int, but is a number"},
+		{{"most", PULLET_BOOL, "true"}, -EINVAL, "most",
+			"most must be an integer, but is true or false"},
+		{{"ratio", PULLET_MAP, ""}, -EINVAL, "ratio",
+			"ratio must be a number, but is a mapping"},
+		{{"timeout", PULLET_INT, "5"}, -EINVAL, "timeout",
+			"timeout must be a duration such as \"10s\", but is an integer"},
+		{{"limit", PULLET_STRING, "1KB"}, -EINVAL, "limit",
+			"limit must be a size such as \"64KiB\", but is another text"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(table); i++) {
+		const struct pair name = {"name", PULLET_STRING, "x"};
+		bool of_name = strcmp(table[i].key, "name") == 0;
+		const struct pair pairs[] = {table[i].pair, of_name ? (struct pair){0} : name, {0}};
+		struct pullet_decode_error e;
+		struct config c;
+		struct pullet *p;
+		char text[1024];
+
+		assert_int_equal(decode(pairs, "", &c, &e, &p), table[i].error);
+		snprintf(text, sizeof(text), "%s, generation 1: %s", pullet_path(p), table[i].what);
+		assert_string_equal(e.message, text);
+		assert_string_equal(e.key, table[i].key);
+		pullet_close(p);
+	}
+}
+
+static void decode__a_key_that_is_too_long__is_refused(void **state)
+{
+	const struct pair none[] = {{0}};
+	char prefix[PULLET_KEY_ROOM];
+	struct pullet_decode_error e;
+	struct pullet *p;
+	struct config c;
+
+	(void)state;
+	memset(prefix, 'p', sizeof(prefix));
+	prefix[sizeof(prefix) - 1] = '\0';
+	assert_int_equal(decode(none, prefix, &c, &e, &p), -EINVAL);
+	assert_non_null(strstr(e.message, "is too long a key"));
+	pullet_close(p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(decode__all_that_is_there__is_in_the_struct),
+		cmocka_unit_test(decode__what_is_missing_or_null__is_the_default),
+		cmocka_unit_test(decode__what_does_not_fit__names_file_generation_and_key),
+		cmocka_unit_test(decode__a_key_that_is_too_long__is_refused),
+	};
+
+	return cmocka_run_group_tests(tests, agent_make_dir, agent_remove_dir);
+}

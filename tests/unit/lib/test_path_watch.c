@@ -1,0 +1,511 @@
+/*
+ * pullet_fd() in an event loop (epoll), beside an agent that this file plays. Each case has a
+ * config of its own; deadlines are for a busy machine, and nothing is waited for by sleeping.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/epoll.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include <cmocka.h>
+
+#include "lib/path_watch.h"
+#include "tests/unit/fixture/reader_agent.h"
+
+#define LONG_MS 20000
+
+static int watch_error; /* of what inotify_add_watch() does next; 0 = works */
+
+static int flaps; /* from 1 on: numbers of watches; 0 = does not */
+
+int inotify_add_watch(int fd, const char *path, uint32_t mask)
+{
+	if (flaps) { /* there is no file, and each time another directory above */
+		errno = ENOENT;
+		return mask & IN_ONLYDIR ? ++flaps : -1;
+	}
+	if (watch_error) {
+		errno = watch_error;
+		return -1;
+	}
+	return (int)syscall(SYS_inotify_add_watch, fd, path, mask);
+}
+
+/* ---- the loop ---- */
+
+struct loop {
+	struct pullet *p;
+	int fd, epoll;
+};
+
+static bool is_readable(const struct loop *l, int timeout_ms)
+{
+	struct epoll_event e;
+	int n = epoll_wait(l->epoll, &e, 1, timeout_ms);
+
+	assert_true(n >= 0);
+	return n == 1;
+}
+
+/* What the first refresh after each event says that says something; 0: nothing until it is quiet.
+ */
+static int next(const struct loop *l, bool quiet)
+{
+	int r = 0;
+
+	while (r == 0 && is_readable(l, quiet ? 0 : LONG_MS))
+		r = pullet_refresh(l->p);
+	if (r == 0 && !quiet)
+		fail_msg("nothing came");
+	return r;
+}
+
+static void assert_next(const struct loop *l, int expected)
+{
+	assert_int_equal(next(l, false), expected);
+}
+
+static void assert_quiet(const struct loop *l)
+{
+	assert_int_equal(next(l, true), 0);
+	assert_false(is_readable(l, 0));
+}
+
+static struct loop open_loop(const char *name, unsigned flags)
+{
+	struct epoll_event e = {.events = EPOLLIN};
+	struct loop l;
+
+	assert_int_equal(pullet_open(agent_path(name, ".snap"), flags, &l.p), 0);
+	l.fd = pullet_fd(l.p);
+	assert_true(l.fd >= 0);
+	assert_int_equal(pullet_fd(l.p), l.fd);
+	l.epoll = epoll_create1(EPOLL_CLOEXEC);
+	assert_int_equal(epoll_ctl(l.epoll, EPOLL_CTL_ADD, l.fd, &e), 0);
+	return l;
+}
+
+static void close_loop(struct loop *l)
+{
+	close(l->epoll);
+	pullet_close(l->p);
+}
+
+static struct loop open_published(const char *name, struct page **ret_page)
+{
+	struct loop l;
+
+	agent_put_page(name);
+	*ret_page = agent_map_page(name);
+	agent_publish(name, *ret_page, 1);
+	l = open_loop(name, 0);
+	assert_true(is_readable(&l, 0)); /* once, for what came before */
+	assert_quiet(&l);
+	return l;
+}
+
+static void close_published(struct loop *l, struct page *page)
+{
+	munmap(page, PAGE_SIZE);
+	close_loop(l);
+}
+
+static size_t open_files(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	size_t n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
+static size_t files_before;
+
+static int set_up(void **state)
+{
+	(void)state;
+	watch_error = 0;
+	files_before = open_files();
+	return 0;
+}
+
+static int tear_down(void **state)
+{
+	(void)state;
+	return open_files() == files_before ? 0 : 1;
+}
+
+/* ---- versions ---- */
+
+static void fd__a_new_version__is_readable_until_the_refresh(void **state)
+{
+	struct page *page;
+	struct loop l = open_published("new", &page);
+
+	(void)state;
+	for (uint64_t n = 2; n < 50; n++) {
+		agent_publish("new", page, n);
+		assert_next(&l, 1);
+		assert_int_equal(pullet_get_int(l.p, "n", 0), n);
+		assert_quiet(&l);
+		assert_int_equal(pullet_refresh(l.p), 0);
+	}
+	close_published(&l, page);
+}
+
+static void fd__a_version_between_open_and_fd__is_seen(void **state)
+{
+	struct epoll_event e = {.events = EPOLLIN};
+	struct loop l;
+
+	(void)state;
+	agent_put_image("between", 1, false);
+	assert_int_equal(pullet_open(agent_path("between", ".snap"), 0, &l.p), 0);
+	agent_put_image("between", 2, false);
+	l.fd = pullet_fd(l.p);
+	l.epoll = epoll_create1(EPOLL_CLOEXEC);
+	assert_int_equal(epoll_ctl(l.epoll, EPOLL_CTL_ADD, l.fd, &e), 0);
+	assert_next(&l, 1);
+	assert_quiet(&l);
+	close_loop(&l);
+}
+
+static void fd__the_image_is_there_before_the_page_says_so__moves_once(void **state)
+{
+	struct page *page;
+	struct loop l = open_published("early", &page);
+
+	(void)state;
+	agent_put_image("early", 2, false);
+	assert_next(&l, 1);
+	assert_int_equal(pullet_generation(l.p), 2);
+	atomic_store(&page->generation, 2);
+	agent_wake(page);
+	assert_int_equal(pullet_refresh(l.p), 0);
+	assert_quiet(&l);
+	assert_int_equal(pullet_wait(l.p, 0), 0);
+	agent_publish("early", page, 3);
+	assert_int_equal(pullet_wait(l.p, LONG_MS), 1); /* waits as before, and drains, too */
+	assert_quiet(&l);
+	close_published(&l, page);
+}
+
+static void fd__what_happens_to_other_configs__wakes_nobody(void **state)
+{
+	struct page *page, *other;
+	struct loop l = open_published("mine", &page);
+
+	(void)state;
+	agent_put_page("other");
+	other = agent_map_page("other");
+	for (uint64_t n = 1; n < 20; n++)
+		agent_publish("other", other, n);
+	unlink(agent_path("other", ".snap"));
+	munmap(other, PAGE_SIZE);
+	assert_false(is_readable(&l, 0));
+	close_published(&l, page);
+}
+
+static void fd__a_damaged_image__is_said_once_and_the_next_one_comes(void **state)
+{
+	struct page *page;
+	struct loop l = open_published("damaged", &page);
+
+	(void)state;
+	agent_put_image("damaged", 2, true);
+	assert_next(&l, -EBADMSG);
+	assert_quiet(&l);
+	atomic_store(&page->generation, 2);
+	agent_wake(page); /* says it again: the page is new */
+	assert_int_equal(pullet_refresh(l.p), -EBADMSG);
+	assert_quiet(&l);
+	assert_int_equal(pullet_get_int(l.p, "n", 0), 1);
+	agent_publish("damaged", page, 3);
+	assert_next(&l, 1);
+	assert_quiet(&l);
+	close_published(&l, page);
+}
+
+static void fd__without_a_page__follows_the_file(void **state)
+{
+	struct loop l;
+
+	(void)state;
+	agent_put_image("copy", 1, false);
+	l = open_loop("copy", 0);
+	assert_quiet(&l);
+	agent_put_image("copy", 2, false);
+	assert_next(&l, 1);
+	assert_quiet(&l);
+	agent_put_image("copy", 3, true);
+	assert_next(&l, -EBADMSG);
+	assert_quiet(&l);
+	unlink(agent_path("copy", ".snap"));
+	assert_next(&l, -ENOENT);
+	assert_int_equal(pullet_get_int(l.p, "n", 0), 2);
+	agent_put_image("copy", 4, false);
+	assert_next(&l, 1);
+	assert_quiet(&l);
+	close_loop(&l);
+}
+
+/* ---- withdrawn, and before the first ---- */
+
+static void fd__withdrawn__is_said_when_the_page_does(void **state)
+{
+	struct page *page, *again;
+	struct loop l = open_published("withdrawn", &page);
+
+	(void)state;
+	munmap(page, PAGE_SIZE); /* the agent lets go of it first */
+	assert_quiet(&l);
+	page = agent_map_page("withdrawn");
+	assert_int_equal(
+		link(agent_path("withdrawn", ".snap"), agent_path("withdrawn", ".kept")), 0);
+	unlink(agent_path("withdrawn", ".snap"));
+	assert_quiet(&l); /* why is not known yet */
+	atomic_store(&page->withdrawn, 1);
+	agent_wake(page);
+	munmap(page, PAGE_SIZE);
+	assert_next(&l, -EIDRM);
+	assert_int_equal(pullet_refresh(l.p), -EIDRM);
+	assert_false(is_readable(&l, 0));
+	again = agent_map_page("withdrawn");
+	/* the very file, even */
+	assert_int_equal(
+		rename(agent_path("withdrawn", ".kept"), agent_path("withdrawn", ".snap")), 0);
+	assert_next(&l, 1); /* before the page says so */
+	assert_false(pullet_withdrawn(l.p));
+	agent_publish("withdrawn", again, 1);
+	assert_int_equal(next(&l, true), 0);
+	assert_false(pullet_withdrawn(l.p));
+	close_published(&l, again);
+}
+
+static void fd__before_the_directory_is_there__is_woken_by_the_first(void **state)
+{
+	struct page *page;
+	struct loop l;
+
+	(void)state;
+	l = open_loop("a/b/c/web", PULLET_WAIT_FIRST);
+	assert_quiet(&l);
+	assert_int_equal(mkdir(agent_path("a", ""), 0755), 0);
+	assert_quiet(&l);
+	assert_int_equal(mkdir(agent_path("a/b", ""), 0755), 0);
+	assert_int_equal(mkdir(agent_path("a/b/c", ""), 0755), 0);
+	assert_quiet(&l);
+	agent_put_page("a/b/c/web");
+	page = agent_map_page("a/b/c/web");
+	agent_publish("a/b/c/web", page, 1);
+	assert_next(&l, 1);
+	assert_quiet(&l);
+	agent_publish("a/b/c/web", page, 2);
+	assert_next(&l, 1);
+	close_published(&l, page);
+}
+
+static void fd__a_directory_that_is_a_file__is_waited_for(void **state)
+{
+	struct loop l;
+
+	(void)state;
+	agent_put(agent_path("file", ""), "", 0);
+	assert_int_equal(
+		pullet_open(agent_path("file/web", ".snap"), PULLET_WAIT_FIRST, &l.p), -ENOTDIR);
+	agent_put_image("moved", 1, false);
+	l = open_loop("moved", 0);
+	assert_quiet(&l);
+	assert_int_equal(unlink(agent_path("moved", ".snap")), 0);
+	assert_next(&l, -ENOENT);
+	agent_put_image("moved", 2, false);
+	assert_next(&l, 1);
+	close_loop(&l);
+}
+
+static void fd__a_path_without_a_directory__is_watched_from_here(void **state)
+{
+	char here[PATH_MAX];
+	struct path_watch w;
+
+	(void)state;
+	assert_non_null(getcwd(here, sizeof(here)));
+	assert_int_equal(chdir(agent_dir), 0);
+	assert_int_equal(path_watch_open(&w), 0);
+	assert_int_equal(path_watch_renew(&w, "nothing", "none"), 0);
+	agent_put("nothing", "", 0);
+	assert_int_equal(path_watch_renew(&w, "nothing", "nothing/none"), 0);
+	path_watch_close(&w);
+	path_watch_close(&w);
+	assert_false(path_watch_is_own(&w));
+	assert_int_equal(chdir(here), 0);
+}
+
+/* ---- whatever comes when ---- */
+
+struct storm {
+	struct page *page;
+	uint64_t last;
+};
+
+static void *publish_many(void *arg)
+{
+	struct storm *s = arg;
+
+	for (uint64_t n = 2; n <= s->last; n++) {
+		agent_publish("storm", s->page, n);
+		if (n % 7 == 0)
+			unlink(agent_path("storm", ".snap")); /* for a moment */
+		if (n % 7 == 0)
+			agent_put_image("storm", n, false);
+	}
+	return NULL;
+}
+
+static void fd__beside_a_publisher__ends_with_the_last(void **state)
+{
+	struct storm s = {.last = 1000};
+	struct loop l = open_published("storm", &s.page);
+	pthread_t thread;
+	int r;
+
+	(void)state;
+	assert_int_equal(pthread_create(&thread, NULL, publish_many, &s), 0);
+	while (pullet_generation(l.p) < s.last) { /* the deadline is of each event */
+		if (!is_readable(&l, LONG_MS))
+			fail_msg("stuck at %llu", (unsigned long long)pullet_generation(l.p));
+		r = pullet_refresh(l.p);
+		assert_true(r >= 0 || r == -ENOENT);
+	}
+	pthread_join(thread, NULL);
+	close_published(&l, s.page);
+}
+
+/* ---- forks and errors ---- */
+
+static void fd__in_a_child__is_its_own(void **state)
+{
+	struct page *page;
+	struct loop l = open_published("fork", &page);
+	int status = -1;
+	pid_t child;
+
+	(void)state;
+	agent_publish("fork", page, 2);
+	assert_true(is_readable(&l, LONG_MS));
+	child = fork();
+	if (child == 0) {
+		int bad = pullet_refresh(l.p) != 1; /* takes nothing from the parent */
+
+		bad |= pullet_fd(l.p) < 0 || pullet_refresh(l.p) != 0;
+		pullet_close(l.p);
+		_exit(bad);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+	assert_next(&l, 1);
+	agent_publish("fork", page, 3);
+	assert_next(&l, 1);
+	close_published(&l, page);
+}
+
+static void fd__no_descriptor_left__says_so(void **state)
+{
+	struct rlimit limit, none;
+	struct pullet *p;
+
+	(void)state;
+	agent_put_image("limit", 1, false);
+	assert_int_equal(pullet_open(agent_path("limit", ".snap"), 0, &p), 0);
+	getrlimit(RLIMIT_NOFILE, &limit);
+	none = (struct rlimit){.rlim_cur = 0, .rlim_max = limit.rlim_max};
+	setrlimit(RLIMIT_NOFILE, &none);
+	assert_int_equal(pullet_fd(p), -EMFILE);
+	setrlimit(RLIMIT_NOFILE, &limit);
+	watch_error = ENOSPC;
+	assert_int_equal(pullet_fd(p), -ENOSPC);
+	watch_error = 0;
+	assert_true(pullet_fd(p) >= 0);
+	pullet_close(p);
+}
+
+static void refresh__no_watch_left__moves_and_says_so_until_there_is_one(void **state)
+{
+	struct page *page;
+	struct loop l = open_published("watches", &page);
+
+	(void)state;
+	agent_publish("watches", page, 2);
+	watch_error = ENOSPC;
+	assert_int_equal(pullet_refresh(l.p), -ENOSPC);
+	assert_int_equal(pullet_get_int(l.p, "n", 0), 2);
+	assert_int_equal(pullet_refresh(l.p), -ENOSPC);
+	watch_error = ENOENT; /* not even of "/" */
+	assert_int_equal(pullet_refresh(l.p), -ENOENT);
+	watch_error = 0;
+	assert_int_equal(pullet_refresh(l.p), 0);
+	agent_publish("watches", page, 3);
+	assert_next(&l, 1);
+	close_published(&l, page);
+}
+
+static void renew__what_the_system_says__is_told_and_ends(void **state)
+{
+	struct path_watch w, others;
+
+	(void)state;
+	assert_int_equal(path_watch_open(&w), 0);
+	others = w;
+	others.pid = 1;
+	assert_true(path_watch_is_own(&w));
+	assert_false(path_watch_is_own(&others));
+	watch_error = ENOTDIR;
+	assert_int_equal(path_watch_renew(&w, "a/b", "c"), -ENOTDIR);
+	watch_error = EACCES;
+	assert_int_equal(path_watch_renew(&w, "a/b", "c"), -EACCES);
+	watch_error = ENOMEM;
+	assert_int_equal(path_watch_renew(&w, "a/b", "c"), -ENOMEM);
+	watch_error = 0;
+	flaps = 1;
+	assert_int_equal(path_watch_renew(&w, "a/b", "c"), 0);
+	assert_in_range(flaps, 60, 70);
+	flaps = 0;
+	path_watch_close(&w);
+}
+
+/* ---- frame ---- */
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+#define CASE(function) cmocka_unit_test_setup_teardown(function, set_up, tear_down)
+		CASE(fd__a_new_version__is_readable_until_the_refresh),
+		CASE(fd__a_version_between_open_and_fd__is_seen),
+		CASE(fd__the_image_is_there_before_the_page_says_so__moves_once),
+		CASE(fd__what_happens_to_other_configs__wakes_nobody),
+		CASE(fd__a_damaged_image__is_said_once_and_the_next_one_comes),
+		CASE(fd__without_a_page__follows_the_file),
+		CASE(fd__withdrawn__is_said_when_the_page_does),
+		CASE(fd__before_the_directory_is_there__is_woken_by_the_first),
+		CASE(fd__a_directory_that_is_a_file__is_waited_for),
+		CASE(fd__a_path_without_a_directory__is_watched_from_here),
+		CASE(fd__beside_a_publisher__ends_with_the_last),
+		CASE(fd__in_a_child__is_its_own),
+		CASE(fd__no_descriptor_left__says_so),
+		CASE(renew__what_the_system_says__is_told_and_ends),
+		CASE(refresh__no_watch_left__moves_and_says_so_until_there_is_one),
+	};
+
+	return cmocka_run_group_tests(tests, agent_make_dir, agent_remove_dir);
+}
