@@ -64,6 +64,10 @@ extern struct world {
 
 /* Begins a world: all streams from this seed. */
 void world_begin(uint64_t seed);
+static inline uint64_t world_now_us(void)
+{
+	return world.now_us;
+}
 static inline uint64_t world_now_ms(void)
 {
 	return world.now_us / 1000;

@@ -692,7 +692,9 @@ static void metrics__of_the_agent__are_these(void **state)
 		"43\n"
 		"_failures_total{server=\"main\",address=\"http://a\",cause=\"network\"} 44\n"
 		"_retry_after_total{server=\"main\",address=\"http://a\"} 45\n");
-	assert_samples("pullet_push_", "state{endpoint=\"tcp://p:1\",state=\"silent\"} 1\n"
+	assert_samples("pullet_push_", "latency_seconds_sum 0.000000\n"
+				       "latency_seconds_count 0\n"
+				       "state{endpoint=\"tcp://p:1\",state=\"silent\"} 1\n"
 				       "state{endpoint=\"tcp://p:2\",state=\"connecting\"} 1\n"
 				       "messages_total{endpoint=\"tcp://p:1\"} 71\n"
 				       "heartbeats_total{endpoint=\"tcp://p:1\"} 72\n"

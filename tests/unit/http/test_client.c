@@ -80,7 +80,9 @@ static void send_piece(void *arg)
 		len = len ? len : strlen(piece);
 		if (len)
 			assert_int_equal(send(s->to->watch.fd, piece, len, MSG_NOSIGNAL), len);
-		loop_timer_set(s->loop, &s->timer, loop_now_ms(s->loop) + s->pause_ms);
+		/* a timer that is left would send of the next answer before it is asked for */
+		if (s->pieces[s->next] || s->closes)
+			loop_timer_set(s->loop, &s->timer, loop_now_ms(s->loop) + s->pause_ms);
 	} else if (s->closes) {
 		hang_up(s->to);
 	}
