@@ -21,7 +21,8 @@ static uint64_t draw_push_random(void)
 	return high << 32 | world_random(STREAM_PUSH, UINT32_MAX);
 }
 
-const struct sys push_sys = {.now_ms = world_now_ms, .monotonic_us = world_now_us, .random = draw_push_random};
+const struct sys push_sys = {
+	.now_ms = world_now_ms, .monotonic_us = world_now_us, .random = draw_push_random};
 
 /* ---- the world's ---- */
 

@@ -114,7 +114,8 @@ static uint64_t draw_random(void)
 	return random_next(&world.streams[STREAM_AGENT]);
 }
 
-static const struct sys sys = {.now_ms = world_now_ms, .monotonic_us = world_now_us, .random = draw_random};
+static const struct sys sys = {
+	.now_ms = world_now_ms, .monotonic_us = world_now_us, .random = draw_random};
 
 /* ---- hosts, each with an agent's topics ---- */
 
