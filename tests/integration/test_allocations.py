@@ -112,11 +112,11 @@ class Life(World):
     @staticmethod
     def dies_in_library(said):
         """Where we cannot do anything about it: see EARLY, ACCEPTED."""
-        return 'started version' not in said or re.search('<7>libevent.*$', said)
+        return 'started version' not in said or re.search('Z debug libevent.*$', said)
 
     def check(self, status, said):
         """What must be so after any life."""
-        if status > 0 and not re.search(r'^(?!<[67]>).', said, re.M):
+        if status > 0 and not re.search(r'^(?!\S+Z (info|debug) ).', said, re.M):
             raise Flaw(f'status {status} without a sentence: {said[-600:]}')
         with contextlib.suppress(FileNotFoundError):  # of a life that ended too soon
             for name, (version, _generation, _saved) in self.seen().items():

@@ -33,7 +33,9 @@ C_FRAME = '''#include <pullet.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <unistd.h>
+static int loop;
 struct request { int id; };
 static struct request request;
 static struct pullet *p;

@@ -238,6 +238,11 @@ class Point:
         return f'{self.fault} at {self.name} {self.n}: {self.text[:160]}'
 
 
+def is_complaint(line):
+    """Of the levels "warn" and "err", behind the time."""
+    return re.match(r'\S+Z (warn|err) ', line) is not None
+
+
 def points_of(trace, kills, begin=None):
     """Each call that was recorded, with each error it can return (or one kill). `begin`: those after the line that has it."""
     counts, points, begun = {}, [], begin is None
@@ -366,12 +371,12 @@ class Calls(harness.Case):
                 failed.add(name)
         self.synced += len(failed)
         world.hear()
-        if not re.search('^<[34]>', '\n'.join(world.agent.log.seen[at:]), re.M):
+        if not any(map(is_complaint, world.agent.log.seen[at:])):
             raise Flaw(f'an fsync failed, and nothing says so: {world.agent.log.seen[at:]}')
 
     def named(self, world, action, at):
         world.hear()
-        said = ' '.join(line for line in world.agent.log.seen[at:] if re.match(r'<[34]>', line))
+        said = ' '.join(line for line in world.agent.log.seen[at:] if is_complaint(line))
         if action == 'reload':
             return said
         return said or world.agent.status(action.split()[1])['last_error']

@@ -95,7 +95,7 @@ class Faults(harness.Case):
         for _ in range(50):
             agent.refresh()
         agent.stop()
-        self.assertEqual(len([line for line in agent.log.seen if 'answered 500' in line and '<7>' not in line]), 1)
+        self.assertEqual(len([line for line in agent.log.seen if 'answered 500' in line and 'Z debug ' not in line]), 1)
 
 
 if __name__ == '__main__':

@@ -422,7 +422,8 @@ class Forms(HttpCase):
     def test_readyz_says_who_is_not_ready_and_why(self):
         self.server.behave = good(b'x', status='503 Service Unavailable', headers='Retry-After: 30\r\n')
         agent = self.agent(names=('web', 'db'))
-        agent.log.wait('pull failed.*config=web')
+        agent.log.wait('pull failed')  # one of them says it for both
+        self.until(lambda: self.ask('GET', '/readyz').body.count('overloaded') == 2, 'both have asked')
         answer = self.ask('GET', '/readyz')
         self.assertEqual(answer.status, 503)
         lines = dict(line.split(': ', 1) for line in answer.body.splitlines())
