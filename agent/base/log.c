@@ -1,10 +1,12 @@
 /*
  * Lines on standard error. Surprising: each line is built whole and written by one write(2), so
- * that lines of different threads never mix; it is cut at 2 KiB.
+ * that lines of different threads never mix; it is cut at 2 KiB. And a pipe that nobody reads holds
+ * up nobody: a line for which there is no room is left out and counted.
  */
 #include "base/log.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,6 +24,7 @@
 #include "text/sentence.h"
 
 #define LINE 2048
+#define READER_MS 1000 /* that a reader has to make room, once */
 
 static const struct {
 	const char *name;
@@ -174,6 +177,24 @@ static void append_json_line(
 	json_writer_end_object(b);
 }
 
+/* Writes a line where there is room for it. */
+static void put_line(const char *line, size_t len)
+{
+	static _Atomic unsigned left_out;
+	struct pollfd out = {.fd = STDERR_FILENO, .events = POLLOUT};
+	unsigned lines;
+
+	if (poll(&out, 1, left_out ? 0 : READER_MS) == 0) {
+		left_out++;
+		return;
+	}
+	lines = atomic_exchange(&left_out, 0);
+	if (lines)
+		log_warn("nobody read the log: lines were left out", "lines", LOG_U64(lines));
+	if (write(STDERR_FILENO, line, len) < 0)
+		(void)0; /* nowhere to say it */
+}
+
 /* Without memory: the message alone, which is a constant of ours, without what JSON would escape.
  */
 static void write_bare_line(enum log_level level, const char *message)
@@ -187,8 +208,8 @@ static void write_bare_line(enum log_level level, const char *message)
 			levels[level].name, (int)strcspn(message, "\"\\"), message);
 	else
 		len = snprintf(line, sizeof(line), "%s%.1000s\n", prefix, message);
-	if (len > 0 && write(STDERR_FILENO, line, (size_t)len) < 0)
-		(void)0; /* nowhere to say it */
+	if (len > 0)
+		put_line(line, (size_t)len);
 }
 
 void log_line(enum log_level level, const char *message, ...)
@@ -223,8 +244,7 @@ void log_line(enum log_level level, const char *message, ...)
 		b.len = LINE - 1;
 	if (b.data) {
 		b.data[b.len] = '\n'; /* in place of the NUL */
-		if (write(STDERR_FILENO, b.data, b.len + 1) < 0)
-			(void)0; /* nowhere to say it */
+		put_line(b.data, b.len + 1);
 	}
 	buffer_fini(&b);
 }

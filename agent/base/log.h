@@ -8,7 +8,9 @@
  * document content, but for values in sentences about why a version was rejected (text/sentence.h),
  * as operators see them. Unprintable characters are escaped (text/escape.h).
  *
- * Threads: any. Bound: a line is cut at 2 KiB. lib/ never logs.
+ * Threads: any. Bounds: a line is cut at 2 KiB. Where standard error is a pipe that stays full for a
+ * second, lines are left out until it is read; the next one that is written says how many. lib/
+ * never logs.
  */
 #ifndef PULLET_LOG_H
 #define PULLET_LOG_H

@@ -85,23 +85,37 @@ static void report_drift(struct config *c, const char *cause)
 			c->settings->name, "file", settings_place(c->settings), "cause", cause);
 }
 
+static void repair_due(void *arg)
+{
+	struct config *c = arg;
+
+	c->resting &= ~(1u << ROW_CHANGED_BY_OTHERS);
+	config_settle(c);
+}
+
+/* NULL: without memory repairs are not limited. */
+static struct repairs *find_repairs(struct config *c)
+{
+	if (!c->current.repairs && (c->current.repairs = calloc(1, sizeof(*c->current.repairs))))
+		loop_timer_init(&c->current.repairs->timer, repair_due, c);
+	return c->current.repairs;
+}
+
 void current_log_repair(struct config *c)
 {
 	const char *cause = c->step.cause ? c->step.cause : "";
 	bool ours = c->current.half_shown;
 	uint64_t now_ms = loop_now_ms(c->env->loop);
+	struct repairs *repairs = find_repairs(c);
 	unsigned n = 0;
-	bool logs;
+	bool logs = !repairs || log_limit_pass(&repairs->limit, now_ms, cause, &n);
 
-	if (!c->current.repair_limit)
-		c->current.repair_limit = calloc(1, sizeof(*c->current.repair_limit));
-	logs = !c->current.repair_limit ||
-	       log_limit_pass(c->current.repair_limit, now_ms, cause, &n);
 	c->step.quiet = ours || !logs;
 	if (!ours) {
 		c->status.restored++;
 		events_note(c, EVENT_RESTORED, NULL, cause);
-		c->current.repaired_ms = now_ms;
+		if (repairs)
+			repairs->last_ms = now_ms;
 	}
 	if (logs)
 		log_warn(ours ? "restoring the files of the current version"
@@ -113,20 +127,13 @@ void current_log_repair(struct config *c)
 /* Heals at most once per second. */
 static void rest_after_repair(struct config *c)
 {
-	uint64_t due_ms = c->current.repaired_ms + REPAIR_MS;
+	struct repairs *repairs = c->current.repairs;
+	uint64_t due_ms = repairs ? repairs->last_ms + REPAIR_MS : 0;
 
-	if (!c->current.repaired_ms || loop_now_ms(c->env->loop) >= due_ms)
+	if (!repairs || !repairs->last_ms || loop_now_ms(c->env->loop) >= due_ms)
 		return;
 	c->resting |= 1u << ROW_CHANGED_BY_OTHERS;
-	loop_timer_set(c->env->loop, &c->current.repair_timer, due_ms);
-}
-
-static void repair_due(void *arg)
-{
-	struct config *c = arg;
-
-	c->resting &= ~(1u << ROW_CHANGED_BY_OTHERS);
-	config_settle(c);
+	loop_timer_set(c->env->loop, &repairs->timer, due_ms);
 }
 
 void current_look(struct config *c)
@@ -321,7 +328,6 @@ void current_forget(struct config *c)
 
 void current_init(struct config *c)
 {
-	loop_timer_init(&c->current.repair_timer, repair_due, c);
 	c->current.expires_ms = INT64_MAX;
 	digest_settings(c->settings, c->current.settings);
 }
@@ -336,14 +342,16 @@ void current_retire(struct config *c)
 		c->current.watching_drift = false;
 	}
 	loop_timer_cancel(c->env->loop, &c->decisions.expiry);
-	loop_timer_cancel(c->env->loop, &c->current.repair_timer);
+	if (c->current.repairs)
+		loop_timer_cancel(c->env->loop, &c->current.repairs->timer);
 }
 
 void current_fini(struct config *c)
 {
 	current_retire(c);
 	current_forget_saved(c);
-	free(c->current.repair_limit);
+	free(c->current.repairs);
+	c->current.repairs = NULL;
 	ledger_free(c->current.overrides);
 	target_close(c->current.target);
 	file_set_close(c->current.fileset);

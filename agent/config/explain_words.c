@@ -271,8 +271,10 @@ static bool rests_unsaid(const struct explanation *e, enum decide_row row)
 
 bool explain_repairs_soon(const struct explanation *e)
 {
-	return explain_is_resting(&e->situation, ROW_CHANGED_BY_OTHERS) &&
-	       wheel_timer_state(&e->config->current.repair_timer.timer) == WHEEL_SCHEDULED;
+	const struct repairs *repairs = e->config->current.repairs;
+
+	return explain_is_resting(&e->situation, ROW_CHANGED_BY_OTHERS) && repairs &&
+	       wheel_timer_state(&repairs->timer.timer) == WHEEL_SCHEDULED;
 }
 
 static void explain_steps(const struct explanation *e)

@@ -89,8 +89,9 @@ int inspect_explain(const struct inspection *i, const char *key, bool values, st
 
 /* Whether config_roll_back() may take that generation; 0 is replaced by the newest that it may. */
 int inspect_rollback(const struct inspection *i, uint64_t *generation, char why[FILE_WHY]);
-/* Whether there may be an override of that key. */
-int inspect_override(const struct inspection *i, const char *key, char why[FILE_WHY]);
+/* Whether there may be an override of that key. *ret_adds: the current version has no such key. */
+int inspect_override(
+	const struct inspection *i, const char *key, bool *ret_adds, char why[FILE_WHY]);
 
 /* --- explain.c: the config itself; the loop's thread --- */
 

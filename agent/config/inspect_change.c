@@ -131,7 +131,8 @@ int inspect_rollback(const struct inspection *i, uint64_t *generation, char why[
 /* ---- override ---- */
 
 /* An override may lie in mappings only. */
-static int check_key_way(const struct node *root, const char *key, char why[FILE_WHY])
+static int check_key_way(
+	const struct node *root, const char *key, bool *ret_adds, char why[FILE_WHY])
 {
 	const struct node *n = root;
 	const char *rest = key;
@@ -147,10 +148,12 @@ static int check_key_way(const struct node *root, const char *key, char why[FILE
 		}
 		n = key_path_step(n, &rest);
 	}
+	*ret_adds = !n;
 	return 0;
 }
 
-int inspect_override(const struct inspection *i, const char *key, char why[FILE_WHY])
+int inspect_override(
+	const struct inspection *i, const char *key, bool *ret_adds, char why[FILE_WHY])
 {
 	struct candidate *current;
 	int r = inspect_check_published(i, why);
@@ -161,7 +164,7 @@ int inspect_override(const struct inspection *i, const char *key, char why[FILE_
 		r = validation_load(i->config, i->published.generation, i->ledger, &current, why);
 	if (r)
 		return r;
-	r = check_key_way(current->composition.root, key, why);
+	r = check_key_way(current->composition.root, key, ret_adds, why);
 	candidate_free(current);
 	return r;
 }

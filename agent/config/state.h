@@ -56,7 +56,6 @@ struct run {
 	struct pull *pull;
 	/* while `bootstrapping` this and `pull` have changed places; NULL = no bootstrap */
 	struct pull *bootstrap;
-	bool bootstrapping;
 	struct assembly *assembling; /* on the checks' thread; NULL = none */
 	struct pull *rollout;        /* NULL = none; asked within a run about what it brought */
 	char *missed;                /* why the run needed the bootstrap */
@@ -64,7 +63,6 @@ struct run {
 	enum kind_cause cause; /* of the last run's failure */
 	uint64_t heard_us;     /* when the push came that this run follows; 0 = it follows none */
 	struct outage *outage; /* of the failure that is reported next; NULL = none */
-	bool soon;             /* the run ended at its limit, but another address is ready */
 	struct config_waiter *waiters;
 	struct watched_layer *watched; /* one for each layer; NULL = none is */
 	size_t watched_count;
@@ -75,6 +73,8 @@ struct run {
 	uint64_t heard;    /* and those that a run has followed */
 	uint64_t followed; /* watch_changes */
 	unsigned repulls;  /* for the last of these */
+	bool bootstrapping;
+	bool soon;   /* the run ended at its limit, but another address is ready */
 	bool moved;  /* something new came since a promise was kept: it may be newer than it */
 	bool lags;   /* logged: the server does not show it */
 	bool is_new; /* this one brought a version that is not current */
@@ -96,11 +96,11 @@ enum latest_state {
 /* What the servers have, and what is known of it. Owner: latest.c. A crash forgets it. */
 struct latest {
 	enum latest_state state;
-	struct candidate *candidate; /* kept; its body is empty when the bytes are in the store */
 	enum situation_force force;
 	enum situation_rollout rollout;
+	enum rejection_reason said;  /* logged: why it is held */
+	struct candidate *candidate; /* kept; its body is empty when the bytes are in the store */
 	char *rollout_why;
-	enum rejection_reason said; /* logged: why it is held */
 };
 
 /* What an operator asked for; one at a time, on the heap. A crash forgets it: nobody was answered.
@@ -118,15 +118,22 @@ struct request {
 /* Owner: decisions.c. */
 struct decisions {
 	struct verify *checks;
-	bool unsaved;     /* the ledger is not in its file */
-	bool rules_known; /* the checks' digest is that of today */
+	bool unsaved;       /* the ledger is not in its file */
+	bool rules_known;   /* the checks' digest is that of today */
+	bool overrides_bad; /* they failed the probe: what is composed without them needs none */
+	bool failed;        /* the request that ended last, and error: why */
 	struct ledger *ledger;
 	const char *overrides_why; /* why they changed last; NULL = not known */
-	bool overrides_bad; /* they failed the probe: what is composed without them needs none */
-	struct loop_timer expiry; /* of what is in the ledger */
-	struct request *request;  /* NULL = none */
-	bool failed;              /* the request that ended last, */
-	char *error;              /* and why */
+	struct loop_timer expiry;  /* of what is in the ledger */
+	struct request *request;   /* NULL = none */
+	char *error;
+};
+
+/* Of files that somebody else changed. */
+struct repairs {
+	struct loop_timer timer; /* ends the rest of ROW_CHANGED_BY_OTHERS */
+	uint64_t last_ms;        /* 0 = none but of our own */
+	struct log_limit limit;
 };
 
 /* What readers see, and where. Owner: current.c. */
@@ -158,9 +165,7 @@ struct current {
 	bool older_known;    /* since the last tick, for this version */
 	enum situation_place place;
 	const char *drift_cause;        /* why the files are compared next; NULL = they are not */
-	struct loop_timer repair_timer; /* ends the rest of ROW_CHANGED_BY_OTHERS */
-	uint64_t repaired_ms;
-	struct log_limit *repair_limit; /* NULL = no repair was logged yet */
+	struct repairs *repairs;        /* NULL = there was none yet */
 };
 
 enum step_phase {

@@ -46,6 +46,7 @@ struct waiting { /* one client that waits for a run or a change */
 	struct config_waiter waiter;
 	struct loop_timer limit;
 	uint64_t limit_ms;
+	bool adds; /* a key that the version did not have */
 };
 
 struct control {
@@ -437,9 +438,10 @@ static bool is_rollback(const struct httpd_request *r)
 	return what && strcmp(what, "/rollback") == 0;
 }
 
-/* Answers a change with the current version, but for its generation. */
+/* Answers a change with the current version, but for its generation. adds: it is an override of a
+ * key that there was not. */
 static void reply_generation(
-	struct httpd_request *r, int status, struct config *config, uint64_t generation)
+	struct httpd_request *r, int status, struct config *config, uint64_t generation, bool adds)
 {
 	struct config_status s;
 	struct buffer b;
@@ -453,17 +455,19 @@ static void reply_generation(
 	json_writer_text(&b, "origin", s.version->origin);
 	if (is_rollback(r))
 		explain_forward(config, &b);
+	if (adds)
+		json_writer_boolean(&b, "adds_key", true);
 	json_writer_end_object(&b);
 	reply_json(r, status, &b);
 }
 
 /* Answers a change with the current version. */
-static void reply_current(struct httpd_request *r, int status, struct config *config)
+static void reply_current(struct httpd_request *r, int status, struct config *config, bool adds)
 {
 	struct config_status s;
 
 	config_status(config, &s);
-	reply_generation(r, status, config, s.version->generation);
+	reply_generation(r, status, config, s.version->generation, adds);
 }
 
 static void waited_change_ended(void *arg, struct config *config)
@@ -471,12 +475,13 @@ static void waited_change_ended(void *arg, struct config *config)
 	struct waiting *w = arg;
 	struct httpd_request *r = w->request;
 	const char *error = config_change_error(config);
+	bool adds = w->adds;
 
 	waiting_end(w);
 	if (error)
 		reply_error(r, 409, error);
 	else
-		reply_current(r, 200, config);
+		reply_current(r, 200, config, adds);
 }
 
 static void wait_timed_out(void *arg)
@@ -580,7 +585,7 @@ static void version_checked(void *arg, struct config *config)
 		return;
 	}
 	waiting_end(w);
-	reply_current(r, 200, config);
+	reply_current(r, 200, config, false);
 }
 
 static void get_wait(struct control *c, struct httpd_request *r, struct config *config)
@@ -687,7 +692,7 @@ static void check_rollback(struct answer *a)
 
 static void check_override(struct answer *a)
 {
-	a->error = inspect_override(&a->seen, a->key, a->why);
+	a->error = inspect_override(&a->seen, a->key, &a->adds, a->why);
 }
 
 /* Requests a change that was checked, and answers when it has ended. */
@@ -703,6 +708,7 @@ static void request_change(struct control *c, struct config *config, const struc
 		w = waiting_begin(c, r, config, waited_change_ended, wait_timed_out);
 		if (!w)
 			return;
+		w->adds = a->adds;
 		config_wait_change(config, &w->waiter);
 	}
 	/* may answer, and free r */
@@ -715,7 +721,7 @@ static void request_change(struct control *c, struct config *config, const struc
 	else if (!waits && config_change_error(config)) /* already */
 		reply_error(r, 409, config_change_error(config));
 	else if (!waits)
-		reply_current(r, 202, config);
+		reply_current(r, 202, config, a->adds);
 }
 
 static void start_change(
@@ -834,7 +840,7 @@ static bool reply_decision(
 	if (error)
 		reply_errno(r, error, why);
 	else
-		reply_current(r, 200, config);
+		reply_current(r, 200, config, false);
 	return is_decided(error);
 }
 
@@ -859,7 +865,7 @@ static void post_pin(struct control *c, struct httpd_request *r, struct config *
 	if (error)
 		reply_errno(r, error, why);
 	else
-		reply_generation(r, 200, config, config_pinned_generation(config));
+		reply_generation(r, 200, config, config_pinned_generation(config), false);
 }
 
 static void post_unpin(struct control *c, struct httpd_request *r, struct config *config)

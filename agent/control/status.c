@@ -206,7 +206,7 @@ static int write_config(struct config *c, bool whole, enum audience audience, st
 	write_number_or_null(out, "confirmed_ms", s.confirmed_ms, 0);
 	write_number_or_null(out, "age_ms", s.age_ms, -1);
 	json_writer_boolean(out, "running", s.running);
-	json_writer_boolean(out, "waiting", s.waiting);
+	json_writer_boolean(out, "deferred", s.waiting);
 	json_writer_number(out, "backoff_ms", s.waiting ? server.backoff_ms : 0);
 	json_writer_number(out, "interval_ms", s.settings->interval_ms);
 	json_writer_number(out, "delay_ms", supervisor_delay(s.supervisor));

@@ -209,17 +209,16 @@ struct settings_config {
 					     unavailable; NULL = none */
 	struct settings_layer *rollout;   /* names the hosts that take a new version; NULL = all */
 	enum settings_type type;
-	uint64_t interval_ms;    /* 30 s */
-	unsigned jitter;         /* percent of the delay, either way: 10 */
-	uint64_t timeout_ms;     /* 10 s */
-	unsigned backoff_bound;  /* 10 */
-	char *topic;             /* the name */
-	uint64_t push_spread_ms; /* 0; a message may name a longer one */
-	uint64_t push_min_ms;    /* 100 ms between pulls that messages cause */
-	char *file;              /* absolute path; NULL = none, only a snapshot, or dir */
-	char *dir;               /* absolute path of a set of files, one per layer; NULL = none */
-	bool snapshot;           /* true; not for bytes, nor for a set of files */
 	enum settings_format format; /* verbatim; of several layers YAML */
+	unsigned jitter;             /* percent of the delay, either way: 10 */
+	unsigned backoff_bound;      /* 10 */
+	uint64_t interval_ms;        /* 30 s */
+	uint64_t timeout_ms;         /* 10 s */
+	char *topic;                 /* the name */
+	uint64_t push_spread_ms;     /* 0; a message may name a longer one */
+	uint64_t push_min_ms;        /* 100 ms between pulls that messages cause */
+	char *file;                  /* absolute path; NULL = none, only a snapshot, or dir */
+	char *dir; /* absolute path of a set of files, one per layer; NULL = none */
 	struct settings_command format_run;
 	char *template_file;       /* absolute path; NULL = none */
 	struct mustache *template; /* what was in it when the settings were read */
@@ -230,12 +229,13 @@ struct settings_config {
 	struct settings_command check;
 	struct settings_reload reload;
 	struct settings_probe probe;
-	unsigned history; /* generations kept: 10 */
 	char **mask;      /* key patterns whose values are never shown; ends with NULL; or NULL */
+	unsigned history; /* generations kept: 10 */
 	enum settings_drift drift;
 	mode_t mode;       /* 0640 */
 	uid_t uid;         /* (uid_t)-1 = the agent's */
 	gid_t gid;         /* (gid_t)-1 = the agent's */
+	bool snapshot;     /* true; not for bytes, nor for a set of files */
 	bool strict;       /* durability: on disk before it is visible */
 	uint64_t max_made; /* bytes of each form that its document takes: SETTINGS_GROWTH times the
 			      largest max_size of its servers */

@@ -80,7 +80,7 @@ class Table(harness.Case):
         self.until(lambda: self.repeated() and self.published(1), self.missing)
         self.agent.log.wait('push channel connected')
         self.refresh_all()  # the pull that the connection causes is over when a later one has ended
-        self.until(lambda: all(c['runs']['success'] > 1 and not c['running'] and not c['waiting'] for c in self.repeated().values()), 'the second pulls')
+        self.until(lambda: all(c['runs']['success'] > 1 and not c['running'] and not c['deferred'] for c in self.repeated().values()), 'the second pulls')
 
     def limit(self, i):
         return SHORT_MS if 'timeout' in self.rows[i] else LONG_MS
@@ -116,7 +116,7 @@ class Table(harness.Case):
         """The status; on a busy machine a time limit is too short for a good answer, too: those are asked again."""
         status = self.status()
         for name, config in status.items():
-            if config['last_error'] and not config['running'] and not config['waiting']:
+            if config['last_error'] and not config['running'] and not config['deferred']:
                 self.agent.post(f'/v1/configs/{name}/refresh')
         return status
 

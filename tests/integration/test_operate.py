@@ -422,7 +422,7 @@ class Suspend(Case):
         agent.log.wait('pulling everything now configs=0 suspended=1')
         status = agent.status()
         self.assertEqual(status['suspension'], {'by': ME_PLAIN, 'reason': 'the server moves', 'until_ms': None})
-        self.assertEqual((status['state'], status['next_pull_in_ms'], status['waiting']), ('ok', None, False))
+        self.assertEqual((status['state'], status['next_pull_in_ms'], status['deferred']), ('ok', None, False))
         self.assertRegex(self.do('status'), rf'(?s)1 suspended.*\n  suspended by {ME}: the server moves\n')
         self.assertEqual(agent.get('/readyz')[0], 200)
         self.assertIn('pullet_config_operator_decisions{config="web"} 1', agent.get('/metrics')[1])
@@ -468,12 +468,12 @@ class Suspend(Case):
         agent.refresh()
         waits = Program([PULLET, 'refresh', 'web', '--wait', '--socket', agent.socket])
         self.addCleanup(waits.close)
-        while not agent.status()['waiting']:
+        while not agent.status()['deferred']:
             self.assertLess(time.monotonic(), deadline)
         self.do('suspend', 'web', '--reason', 'enough')
         waits.log.wait(f'web is suspended by {ME}: enough: `pullet resume web` ends that')
         self.assertEqual(waits.wait(), 1)
-        self.assertFalse(agent.status()['waiting'])
+        self.assertFalse(agent.status()['deferred'])
         agent.stop()
 
     def test_all(self):
@@ -561,7 +561,7 @@ class Override(Case):
             self.assertEqual(code, 400, query)
             self.assertRegex(json.loads(body)['error'], pattern)
         self.assertEqual((agent.status()['generation'], agent.status()['overrides']), (1, []))
-        self.do('override', 'web', 'nothing.x=1', '--for', '1h')
+        self.assertIn('had no such key', self.do('override', 'web', 'nothing.x=1', '--for', '1h'))
         agent.stop()
 
 

@@ -317,12 +317,12 @@ class Hints(Many):
         self.assertTrue(entered.wait(harness.DEADLINE))
         self.assertEqual(agent.post('/v1/configs/web/refresh')[0], 202)
         deadline = time.monotonic() + harness.DEADLINE
-        while not agent.status()['waiting']:
+        while not agent.status()['deferred']:
             self.assertLess(time.monotonic(), deadline)
         before = self.pulls['/web']
         self.push(agent, *[(b'web', {'spread_ms': HOUR_MS})] * 5)
         status = agent.status()
-        self.assertEqual((status['waiting'], status['next_pull_in_ms']), (True, 0))
+        self.assertEqual((status['deferred'], status['next_pull_in_ms']), (True, 0))
         leave.set()
         self.assertLess(self.wait_pulls(['/web'], before + 1 - self.pulls['/web']), 5)
         withdrawn = json.loads(agent.get('/v1/status')[1])['servers'][0]['withdrawn']

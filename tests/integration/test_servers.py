@@ -165,7 +165,7 @@ class Holds(Case):
                     self.assertGreater(held, least - 900, 'the rest of the advice, a moment later')
                     asked = server.requests
                     self.assertEqual(agent.post('/v1/configs/web/refresh')[0], 202)
-                    self.assertTrue(agent.status()['waiting'])
+                    self.assertTrue(agent.status()['deferred'])
                     self.assertGreater(agent.status()['backoff_ms'], 0)
                     self.assertEqual(server.requests, asked)
                     agent.stop()
@@ -213,7 +213,7 @@ class Holds(Case):
         agent.log.wait('server in backoff')
         status = json.loads(agent.get('/v1/status')[1])
         self.assertLessEqual(server.requests, 4)
-        waiting = sum(c['waiting'] for c in status['configs'])
+        waiting = sum(c['deferred'] for c in status['configs'])
         self.assertGreaterEqual(waiting, 16)
         self.assertEqual(status['servers'][0]['pending'], waiting)
         self.assertEqual(agent.get('/readyz')[0], 503)

@@ -16,9 +16,9 @@ const char *show_next_pull(const struct show_config *c, char text[24])
 
 	if (node_is_true(c->node, "running"))
 		snprintf(text, 24, "running");
-	else if (node_is_true(c->node, "waiting") && backoff_ms > 0)
+	else if (node_is_true(c->node, "deferred") && backoff_ms > 0)
 		snprintf(text, 24, "held %.18s", wrap_span(backoff_ms, span));
-	else if (node_is_true(c->node, "waiting"))
+	else if (node_is_true(c->node, "deferred"))
 		snprintf(text, 24, "queued");
 	else
 		wrap_span(c->next_ms, text);
@@ -87,10 +87,10 @@ static void note_current(const struct node *c, const struct show_config *s, stru
 		buffer_append_string(out, "; ");
 	if (node_is_true(c, "running"))
 		buffer_append_string(out, "a pull is running\n");
-	else if (node_is_true(c, "waiting") && backoff_ms > 0)
+	else if (node_is_true(c, "deferred") && backoff_ms > 0)
 		buffer_printf(out, "pull deferred: server in backoff for %s\n",
 			wrap_span(backoff_ms, text));
-	else if (node_is_true(c, "waiting"))
+	else if (node_is_true(c, "deferred"))
 		buffer_append_string(out, "pull queued (server busy)\n");
 	else
 		buffer_printf(out, "next pull in %s\n", wrap_span(s->next_ms, text));

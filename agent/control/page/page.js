@@ -125,7 +125,7 @@ const SORTS = {
   generation: {of: (c) => c.generation || null, down: true},
   published: {of: (c) => c.published_ms, down: true},
   confirmed: {of: (c) => c.age_ms, down: true},
-  next: {of: (c) => (c.running ? 0 : c.backoff_ms || (c.waiting ? 0 : c.next_pull_in_ms))},
+  next: {of: (c) => (c.running ? 0 : c.backoff_ms || (c.deferred ? 0 : c.next_pull_in_ms))},
 };
 
 function compareConfigs(a, b) {
@@ -205,7 +205,7 @@ function rateConfig(c) {
 function nextPull(c) {
   if (c.running) return 'now';
   if (c.backoff_ms) return `backoff ${remaining(c.backoff_ms)}`;
-  if (c.waiting) return 'queued';
+  if (c.deferred) return 'queued';
   return c.next_pull_in_ms === null ? '\u2013' : soon(c.next_pull_in_ms);
 }
 

@@ -271,6 +271,28 @@ static void level__below_the_threshold__writes_nothing(void **state)
 	assert_int_equal(level, LOG_LEVEL_WARN);
 }
 
+static void log__that_nobody_reads__holds_up_nobody_and_says_how_much_is_missing(void **state)
+{
+	char text[8192];
+	size_t unread = 0;
+
+	(void)state;
+	log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	capture();
+	fcntl(STDERR_FILENO, F_SETPIPE_SZ, 4096);
+	while (unread < 4096)
+		unread += (size_t)write(STDERR_FILENO, ".", 1);
+	alarm(20); /* the first line waits for a second, the others for nobody */
+	for (int i = 0; i < 1000; i++)
+		log_warn("it happened");
+	assert_int_equal(read(pipe_fds[0], text, sizeof(text)), 4096);
+	log_warn("it went on");
+	alarm(0);
+	captured(text);
+	assert_string_equal(
+		text, "<4>nobody read the log: lines were left out lines=1000\n<4>it went on\n");
+}
+
 static void json__of_a_line__begins_with_the_time_of_now(void **state)
 {
 	struct timespec before, after;
@@ -444,6 +466,8 @@ int main(void)
 		cmocka_unit_test(line__of_a_value_far_too_long__is_the_message_alone),
 		cmocka_unit_test(value__of_each_byte__has_quotes_where_it_needs_them),
 		cmocka_unit_test(text__on_a_terminal__has_no_priority),
+		cmocka_unit_test(
+			log__that_nobody_reads__holds_up_nobody_and_says_how_much_is_missing),
 		cmocka_unit_test(json__of_a_line__begins_with_the_time_of_now),
 		cmocka_unit_test(level__below_the_threshold__writes_nothing),
 		cmocka_unit_test(json__of_any_value__is_a_valid_object),

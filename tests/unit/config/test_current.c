@@ -772,9 +772,9 @@ static void retired__within_a_second_of_a_repair__has_no_timer(void **state)
 
 	(void)state;
 	begin("");
-	repair = &core.config->current.repair_timer.timer;
 	somebody_writes("harm");
 	somebody_writes("harm");
+	repair = &core.config->current.repairs->timer.timer;
 	assert_int_equal(wheel_timer_state(repair), WHEEL_SCHEDULED);
 	assert_true(config_retire(core.config, NULL, NULL));
 	assert_int_not_equal(wheel_timer_state(repair), WHEEL_SCHEDULED);

@@ -74,6 +74,8 @@ static int set_up(void **state)
 	return 0;
 }
 
+static struct repairs repairs = {.timer.timer.state = WHEEL_SCHEDULED};
+
 static int tear_down(void **state)
 {
 	(void)state;
@@ -350,7 +352,7 @@ static void explain__of_files_restored_just_now__says_that_it_is_not_idle(void *
 	(void)state;
 	e.situation.place = PLACE_CHANGED;
 	e.situation.resting = 1u << ROW_CHANGED_BY_OTHERS;
-	c->current.repair_timer.timer.state = WHEEL_SCHEDULED;
+	c->current.repairs = &repairs;
 	assert_says(CURRENT_A, CONFIRMED,
 		"not done yet, and tried again in a moment: what is published is restored",
 		"the next pull is in 57m", NULL);
@@ -400,7 +402,7 @@ static void explain__of_files_restored_just_now__says_it_of_them_alone(void **st
 	e.situation.place = PLACE_CHANGED;
 	e.situation.overrides = OVERRIDES_OTHER;
 	e.situation.resting = 1u << ROW_CHANGED_BY_OTHERS | 1u << ROW_OTHER_OVERRIDES;
-	c->current.repair_timer.timer.state = WHEEL_SCHEDULED;
+	c->current.repairs = &repairs;
 	assert_true(says("tried again in a moment: what is published is restored"));
 	assert_non_null(strstr(out.data, "tried again at the next pull: the current version"));
 }

@@ -21,6 +21,7 @@ static struct {
 	size_t room; /* 0: enough */
 	enum audience audience;
 } asks;
+static bool adds; /* a key, the override that was asked about */
 
 static int ask_inspection(enum question what, struct buffer *out)
 {
@@ -39,7 +40,7 @@ static int ask_inspection(enum question what, struct buffer *out)
 		buffer_printf(out, "%llu", (unsigned long long)generation);
 		return r;
 	case OVERRIDE:
-		return inspect_override(&seen, asks.key, why);
+		return inspect_override(&seen, asks.key, &adds, why);
 	}
 	return r;
 }
@@ -458,8 +459,14 @@ static void override__may_lie_in_mappings_only(void **state)
 {
 	(void)state;
 	begin_with_two("");
-	assert_int_equal(may_override("db.port"), 0);
+	assert_int_equal(may_override("db.host"), 0);
+	assert_false(adds);
 	assert_int_equal(may_override("new.deep.key"), 0);
+	assert_true(adds);
+	assert_int_equal(may_override("db"), 0);
+	assert_false(adds);
+	assert_int_equal(may_override("db.port"), 0);
+	assert_true(adds);
 	assert_int_equal(may_override("l.0"), -ENOTDIR);
 	assert_non_null(strstr(why, "l is a list"));
 	assert_int_equal(may_override("n.x"), -ENOTDIR);

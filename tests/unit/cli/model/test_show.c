@@ -238,11 +238,11 @@ static void next_pull__is_a_word_or_a_span(void **state)
 	static const struct {
 		const char *members, *expected;
 	} rows[] = {
-		{"\"running\":true,\"waiting\":true,\"backoff_ms\":5", "running"},
-		{"\"waiting\":true,\"backoff_ms\":40000", "held 40s"},
-		{"\"waiting\":true,\"backoff_ms\":0", "queued"},
-		{"\"waiting\":false,\"backoff_ms\":5,\"next_pull_in_ms\":12000", "12s"},
-		{"\"waiting\":false", "-"},
+		{"\"running\":true,\"deferred\":true,\"backoff_ms\":5", "running"},
+		{"\"deferred\":true,\"backoff_ms\":40000", "held 40s"},
+		{"\"deferred\":true,\"backoff_ms\":0", "queued"},
+		{"\"deferred\":false,\"backoff_ms\":5,\"next_pull_in_ms\":12000", "12s"},
+		{"\"deferred\":false", "-"},
 	};
 	char text[24];
 
@@ -291,12 +291,12 @@ static void notes__of_each_kind__are_a_sentence(void **state)
 			"  generation 4 stays, last confirmed 90s ago (2023-11-14T22:13:20Z); a "
 			"pull "
 			"is running\n"},
-		{"\"state\":\"failing\",\"generation\":4,\"age_ms\":90000,\"waiting\":true,"
+		{"\"state\":\"failing\",\"generation\":4,\"age_ms\":90000,\"deferred\":true,"
 		 "\"backoff_ms\":2000",
 			"  generation 4 stays, last confirmed 90s ago; pull deferred: server in "
 			"backoff for 2s\n"},
 		{"\"state\":\"failing\",\"generation\":1,\"age_ms\":5,\"failing_since_ms\":"
-		 "9999999999999,\"waiting\":true,\"backoff_ms\":0",
+		 "9999999999999,\"deferred\":true,\"backoff_ms\":0",
 			"  failing for 0ms; generation 1 stays, last confirmed 5ms ago; pull "
 			"queued "
 			"(server busy)\n"},

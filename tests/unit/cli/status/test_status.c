@@ -58,7 +58,7 @@ static void status__shows_the_worst_first_and_why(void **state)
 			"{\"name\":\"new\",\"state\":\"waiting\",\"running\":true,"
 			"\"last_error\":\"404\",\"cause\":\"not found\"},"
 			"{\"name\":\"bad\",\"state\":\"failing\",\"generation\":9,\"age_ms\":4000,"
-			"\"waiting\":true,\"backoff_ms\":7000,\"failing_since_ms\":1,"
+			"\"deferred\":true,\"backoff_ms\":7000,\"failing_since_ms\":1,"
 			"\"last_error\":\"x\"}"));
 	RUN(cli_status, "pullet status");
 	assert_int_equal(command.code, CLI_OK);
