@@ -17,9 +17,6 @@ const char *__tsan_default_suppressions(void)
 	       /* libcurl closes a descriptor before it tells the loop, whose epoll_ctl() on the
 		* number may come when another thread has a new one of it: ENOENT, and no more. */
 	       "race:^on_socket$\n"
-	       /* Of openat2(), which no interceptor knows, only the close is seen: it seems to race
-		* with what another thread read before from a descriptor of that number. */
-	       "race:^drop_prepared$\n"
 	       /* An agent that is to end does not wait for a check for ever; when its thread ends
 		* at that very moment, nobody joins it. */
 	       "thread:^worker_start$\n";
