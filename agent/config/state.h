@@ -164,8 +164,8 @@ struct current {
 	bool half_shown;     /* a publication failed: its places may be those of either version */
 	bool older_known;    /* since the last tick, for this version */
 	enum situation_place place;
-	const char *drift_cause;        /* why the files are compared next; NULL = they are not */
-	struct repairs *repairs;        /* NULL = there was none yet */
+	const char *drift_cause; /* why the files are compared next; NULL = they are not */
+	struct repairs *repairs; /* NULL = there was none yet */
 };
 
 enum step_phase {
