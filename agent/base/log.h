@@ -8,8 +8,8 @@
  * document content, but for values in sentences about why a version was rejected (text/sentence.h),
  * as operators see them. Unprintable characters are escaped (text/escape.h).
  *
- * Threads: any. Bounds: a line is cut at 2 KiB. Where standard error is a pipe that stays full for a
- * second, lines are left out until it is read; the next one that is written says how many. lib/
+ * Threads: any. Bounds: a line is cut at 2 KiB. Where standard error is a pipe that stays full for
+ * a second, lines are left out until it is read; the next one that is written says how many. lib/
  * never logs.
  */
 #ifndef PULLET_LOG_H

@@ -21,6 +21,7 @@ LEFT_OUT = [
     ('README.md', 'make demo', 'runs this test, too; in clean roots: tests/clean_root.sh'),
     ('README.md', 'pullet rollout start', 'needs a fleet in etcd: test_rollout.py'),
     ('README.md', 'pullet fleet web', 'needs a fleet in etcd, on hosts named so: test_fleet.py, test_relay.py'),
+    ('lib/GUIDE.md', 'upstream app {', 'a part of a template'),
     ('lib/GUIDE.md', 'configs:\n  nginx:', 'needs its template where it is installed: test_template.py runs that of etc/templates with nginx'),
     ('README.md', 'packaging/deps.sh --packages', 'installs packages: tests/packages/test_deb.py, test_deb_life.py'),
 ]

@@ -96,7 +96,8 @@ int operate_show_current(const struct operate *o, const struct node *root, struc
 	words_text(out, node_text(root, "origin", "?"));
 	buffer_append(out, "\n", 1);
 	if (node_is_true(root, "adds_key"))
-		buffer_append_string(out, "  the version before had no such key: is its name right?\n");
+		buffer_append_string(
+			out, "  the version before had no such key: is its name right?\n");
 	operate_forward(out, root);
 	return CLI_OK;
 }
