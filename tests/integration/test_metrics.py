@@ -549,6 +549,9 @@ class Metrics(Case):
         self.assertEqual(families, {name: TABLE[name][0].replace('METRIC_INFO', 'GAUGE') for name in families})
         self.assertEqual({name: written.families[name].help for name in families}, {name: TABLE[name][1] for name in families})
         self.assertEqual(sorted(told), sorted(TABLE), 'the table and pulletd(8)')
+        for m in re.finditer(r'^\.It Cm (\w+)(?: Pq \w+)?\n(.*?)(?=^\.It |^\.El)', page, re.M | re.S):
+            said = ' '.join(re.sub(r'^\.(Cm|Ql|Dv|Pq|Ic|Xr) ', '', line) for line in m[2].splitlines()).replace('\\-', '-')
+            self.assertTrue(re.sub(r' +(?=[,.;:)])', '', said).startswith(TABLE[m[1]][1]), f'pulletd(8) says of {m[1]}: {said!r}, its help {TABLE[m[1]][1]!r}')
         for name, family in written.families.items():
             labels = {key for _, pairs in family.samples for key, _ in pairs} - {'config', 'server', 'address', 'endpoint', 'le'}
             self.assertEqual(labels, {told[name]} - {None}, f'the label of {name} in pulletd(8)')
