@@ -84,6 +84,7 @@ node-headers          libnode-dev               nodejs-devel              /usr/i
 # prometheus is here for promtool; on a machine without systemd nothing is started (invoke-rc.d says so)
 packages='
 deb                   debhelper                 debhelper
+deb                   build-essential           -
 deb                   dpkg-dev                  dpkg-dev
 deb                   dh-python                 -
 deb-lint              lintian                   -

@@ -72,7 +72,7 @@ static int real_openat(int dir, const char *path, int flags, mode_t mode)
 
 #ifdef __SANITIZE_THREAD__
 /* ThreadSanitizer knows no openat2(): to it the close of such a descriptor races with what another
- * thread did with an earlier one of that number. It sees this one opened. */
+ * thread did with an earlier one of that number. It sees another one opened, which is replaced. */
 static int make_known(int fd)
 {
 	int known;
@@ -81,7 +81,7 @@ static int make_known(int fd)
 		return fd;
 	known = open("/", O_PATH | O_CLOEXEC);
 	if (known >= 0)
-		dup3(fd, known, O_CLOEXEC);
+		syscall(SYS_dup3, fd, known, O_CLOEXEC);
 	syscall(SYS_close, fd);
 	return known;
 }

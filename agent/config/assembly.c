@@ -113,7 +113,7 @@ static bool is_large_pull(const struct config *c, const struct assembly *a)
 {
 	size_t bytes = 0;
 
-	if (a->held_bytes && c->settings->format == SETTINGS_FORMAT_RUN)
+	if (a->held_bytes && settings_makes_product(c->settings->format))
 		return false; /* the step appends to them */
 	for (size_t i = 0; i < pull_count(c->run.pull); i++) {
 		const struct pull_part *part = pull_part(c->run.pull, i);

@@ -119,7 +119,7 @@ static int prepare_state_file(struct config *c)
 
 	if (!step_saves(c))
 		return 0;
-	if (c->settings->format == SETTINGS_FORMAT_RUN && candidate_append_product(candidate))
+	if (settings_makes_product(c->settings->format) && candidate_append_product(candidate))
 		return -ENOMEM;
 	candidate->version.generation = store_next_generation(c->current.store);
 	memcpy(candidate->version.settings, c->current.settings,

@@ -351,9 +351,9 @@ int step_load(struct config *c, char why[FILE_WHY])
 		read_committed_overrides(c);
 	if (!step_saves(c))
 		return 0;
-	v->version.product_len = 0; /* a program makes it again */
+	v->version.product_len = 0; /* it is made again */
 	buffer_clear(&v->text);
-	v->has_text = false;
+	v->has_text = v->text_as_saved = false;
 	if (c->step.origin) {
 		free(v->version.origin);
 		v->version.origin = c->step.origin;

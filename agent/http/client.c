@@ -869,7 +869,7 @@ static CURLcode set_body(CURL *e, const struct http_client_request *q)
 
 static CURLcode set_time_limits(CURL *e, const struct http_client_request *q)
 {
-	uint64_t idle_ms = q->idle_ms ? q->idle_ms : q->timeout_ms / 2;
+	uint64_t idle_ms = q->idle_ms ? q->idle_ms : q->timeout_ms;
 	CURLcode bad = CURLE_OK;
 
 	bad |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, at_least(q->connect_timeout_ms, 1));

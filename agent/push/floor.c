@@ -15,9 +15,16 @@ static uint64_t longest_floor_ms(const struct push_floor *f)
 	return f->min_ms > PUSH_FLOOR_MAX_MS ? f->min_ms : PUSH_FLOOR_MAX_MS;
 }
 
+/* No hint has caused a pull of late: what they brought before says nothing any more. */
+static bool is_quiet(const struct push_floor *f, uint64_t now_ms)
+{
+	return now_ms - f->hinted_ms > PUSH_FLOOR_QUIET_MS + longest_floor_ms(f);
+}
+
 uint64_t push_floor_ms(const struct push_floor *f, uint64_t now_ms)
 {
-	uint64_t floor_ms = f->min_ms, since_ms = f->futile_ms ? f->futile_ms : now_ms;
+	bool futile = f->futile_ms && !is_quiet(f, now_ms);
+	uint64_t floor_ms = f->min_ms, since_ms = futile ? f->futile_ms : now_ms;
 
 	for (; since_ms + PUSH_FLOOR_PATIENCE_MS <= now_ms; since_ms += PUSH_FLOOR_PATIENCE_MS) {
 		floor_ms *= 2;
@@ -40,7 +47,7 @@ void push_floor_begin(struct push_floor *f, uint64_t now_ms, bool hinted)
 	f->hinted = hinted;
 	if (!hinted)
 		return;
-	if (now_ms - f->hinted_ms > PUSH_FLOOR_QUIET_MS + longest_floor_ms(f))
+	if (is_quiet(f, now_ms))
 		f->futile_ms = 0;
 	f->hinted_ms = now_ms;
 }

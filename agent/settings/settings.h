@@ -66,6 +66,12 @@ enum settings_format {
 	SETTINGS_FORMAT_RUN       /* what a program makes of it */
 };
 
+/* What such a format makes is kept in the state file. */
+static inline bool settings_makes_product(enum settings_format format)
+{
+	return format == SETTINGS_FORMAT_TEMPLATE || format == SETTINGS_FORMAT_RUN;
+}
+
 /* Fingerprint of what was written, for diff.h. */
 struct settings_print {
 	unsigned char bytes[16];

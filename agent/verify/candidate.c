@@ -36,7 +36,7 @@ static void drop_texts(struct candidate *c)
 {
 	buffer_fini(&c->text);
 	buffer_init(&c->text, CANDIDATE_MAX_TEXT);
-	c->has_text = false;
+	c->has_text = c->text_as_saved = false;
 	free(c->image);
 	c->image = NULL;
 	c->image_len = 0;
@@ -207,7 +207,7 @@ int candidate_load(struct candidate *c, struct store *store, uint64_t generation
 		size_t parts = c->body.len - c->version.product_len;
 
 		r = buffer_append(&c->text, c->body.data + parts, c->version.product_len);
-		c->has_text = true;
+		c->has_text = c->text_as_saved = true;
 		c->body.len = parts;
 	}
 	if (r)
@@ -300,9 +300,10 @@ static int make_text(struct candidate *c, const struct settings_config *config, 
 	enum settings_format format = config->format;
 	int r = 0;
 
-	if (format == SETTINGS_FORMAT_RUN)
+	if (format == SETTINGS_FORMAT_RUN ||
+		(format == SETTINGS_FORMAT_TEMPLATE && c->text_as_saved))
 		return 0;
-	buffer_clear(&c->text); /* of a program that made it before the settings changed */
+	buffer_clear(&c->text); /* a product of before the settings changed */
 	c->has_text = false;
 	if (config->dir)
 		return 0;

@@ -27,7 +27,8 @@ struct candidate {
 	struct composition composition;
 	struct buffer text; /* for the file, when it is not the body */
 	bool has_text;
-	void *image; /* the snapshot, or NULL */
+	bool text_as_saved; /* it is the product of its state file */
+	void *image;        /* the snapshot, or NULL */
 	size_t image_len;
 	struct publication publication;
 	bool all_changed; /* the changed keys are unknown */
@@ -56,7 +57,8 @@ int candidate_load(struct candidate *c, struct store *store, uint64_t generation
 	unsigned *ret_damaged, char why[FILE_WHY]);
 /* Version, but for its decisions, and bytes of another one; NULL when there is no memory. */
 struct candidate *candidate_copy(const struct candidate *from);
-/* Appends the output of `format: run` to the body that is saved: a start does not run the program.
+/* Appends the product (settings_makes_product()) to the body that is saved: a start shows it as it
+ * was, runs no program, and needs no template to be as good as it was.
  * 0 or the buffer's error. */
 int candidate_append_product(struct candidate *c);
 /* Parses and merges. kept: layers that are not parsed again; NULL = none. */

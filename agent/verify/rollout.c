@@ -112,6 +112,27 @@ static const char *label_of(const struct rollout_host *host, const char *name)
 	return NULL;
 }
 
+static const char no_version[] = "version must be a text, or a list of texts";
+
+/* Is the rollout about this version? */
+static int match_versions(
+	const struct node *n, const char *version, bool *ret_match, char why[FILE_WHY])
+{
+	const struct node *last = n->type == NODE_LIST ? NULL : n->next;
+	uint64_t hash = etag_hash(version);
+	const char *about = "";
+
+	*ret_match = false;
+	if (n->type == NODE_LIST && !n->first)
+		return fail_at(why, n, no_version);
+	for (const struct node *v = n->type == NODE_LIST ? n->first : n; v != last; v = v->next) {
+		if (read_text(v, no_version, &about, why))
+			return -EINVAL;
+		*ret_match |= etag_hash(about) == hash;
+	}
+	return 0;
+}
+
 /* True, or why the labels are others. */
 static int match_labels(const struct node *map, const struct rollout_host *host, bool *ret_match,
 	char why[FILE_WHY])
@@ -198,7 +219,8 @@ static int check_share(
 int rollout_decide(const struct node *root, const struct rollout_host *host, const char *config,
 	const char *version, bool *ret_takes, char why[FILE_WHY])
 {
-	const char *salt = config, *about = NULL;
+	const char *salt = config;
+	bool about = true;
 	double percent = 100;
 	bool match = true;
 	struct plan plan;
@@ -207,7 +229,7 @@ int rollout_decide(const struct node *root, const struct rollout_host *host, con
 	if (r == 0 && plan.salt)
 		r = read_text(plan.salt, "salt must be a text", &salt, why);
 	if (r == 0 && plan.version)
-		r = read_text(plan.version, "version must be a text", &about, why);
+		r = match_versions(plan.version, version, &about, why);
 	if (r == 0 && plan.percent)
 		r = read_share(plan.percent, &percent, why);
 	if (r == 0 && plan.waves)
@@ -217,7 +239,7 @@ int rollout_decide(const struct node *root, const struct rollout_host *host, con
 	if (r)
 		return r;
 	*ret_takes = true;
-	if (about && etag_hash(about) != etag_hash(version))
+	if (!about)
 		return 0;
 	if (match)
 		return check_share(percent, salt, host->name, ret_takes, why);

@@ -9,7 +9,8 @@ import sys
 import harness
 from harness import PULLET, Agent
 
-os.environ['PULLET_LIBRARY'] = os.path.join(os.path.dirname(os.path.abspath(PULLET)), 'libpullet.so.0')
+# Python cannot load a library with a sanitizer in it: the plain one is beside it where CI runs
+os.environ['PULLET_LIBRARY'] = os.path.join(harness.ROOT, 'build' if harness.SANITIZED else harness.BUILD, 'libpullet.so.0')
 sys.path.insert(0, os.path.join(harness.ROOT, 'lib/python'))
 import pullet  # noqa: E402
 

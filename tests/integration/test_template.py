@@ -86,6 +86,23 @@ class Templates(Case):
         self.reload('published config=web generation=[23]')
         self.assertEqual(self.read('out/web'), b'2 secret\n')
 
+    def test_a_template_that_does_not_fit_the_document_leaves_what_is_published(self):
+        """After a SIGHUP and after a start: the agent knows what readers have, and says why it is not what the template says."""
+        self.start()
+        self.write('tpl/web.mustache', '{{nothing}}\n')
+        self.reload('rejected by the format')
+        for again in (False, True):
+            if again:
+                self.agent.stop()
+                os.unlink(self.path('out/web'))
+                self.begin(self.CONFIG % (self.path('out/web'), self.path('tpl/web.mustache')), wait='rejected by the format')
+            status = self.agent.status()
+            self.assertEqual((status['state'], status['generation'], self.read('out/web')), ('failing', 1, b'1 x\n'))
+            self.assertIn('nothing', status['last_error'])
+        self.write('tpl/web.mustache', '{{a}}\n')
+        self.reload('published config=web generation=2')
+        self.assertEqual((self.read('out/web'), self.agent.status()['state']), (b'1\n', 'ok'))
+
     def test_a_value_stays_in_its_line(self):
         self.start(document='a: "1\\nevil 2"\nb: {c: x}\n', wait='rejected by the format')
         self.write('src/web.yaml', 'a: 1\nb: {c: x}\n')

@@ -18,6 +18,7 @@ static const struct moment {
 	{"failing_since_ms", "failing_since"},
 	{"expires_ms", "expires"},
 	{"until_ms", "until"},
+	{"at_ms", "at"},
 };
 
 static const struct moment *find_moment(const char *member)

@@ -57,6 +57,47 @@ bool plan_read_percent(const char *text, const char **end, uint32_t *ret)
 	return true;
 }
 
+/* ---- what was aborted ---- */
+
+static void add_aborted(struct plan *p, const char *version)
+{
+	if (!version[0])
+		return;
+	for (size_t i = 0; i < p->aborted_count; i++)
+		if (strcmp(p->aborted[i], version) == 0)
+			return;
+	if (p->aborted_count == PLAN_ABORTED_MAX)
+		memmove(p->aborted[0], p->aborted[1], --p->aborted_count * sizeof(p->aborted[0]));
+	snprintf(p->aborted[p->aborted_count++], sizeof(p->aborted[0]), "%s", version);
+}
+
+/* A plan of an older pullet has none. */
+static int read_aborted(const struct node *list, struct plan *ret)
+{
+	for (const struct node *n = list ? list->first : NULL; n; n = n->next) {
+		if (n->type != NODE_STRING || n->text_len >= RECEIPT_VERSION)
+			return -EINVAL;
+		add_aborted(ret, n->text);
+	}
+	return 0;
+}
+
+void plan_keep_aborted(struct plan *p, const struct plan *before)
+{
+	for (size_t i = 0; i < before->aborted_count; i++)
+		add_aborted(p, before->aborted[i]);
+	if (before->state == PLAN_ABORTED)
+		add_aborted(p, before->version);
+}
+
+static void write_aborted(struct buffer *out, const char *name, const struct plan *p)
+{
+	json_writer_begin_array(out, name);
+	for (size_t i = 0; i < p->aborted_count; i++)
+		json_writer_text(out, NULL, p->aborted[i]);
+	json_writer_end_array(out);
+}
+
 /* ---- reading ---- */
 
 static int damaged(char why[FILE_WHY], const char *member)
@@ -131,6 +172,8 @@ static int read_plan(const struct node *map, struct plan *ret, char why[FILE_WHY
 		!read_text(map, "by", ret->by, sizeof(ret->by)) ||
 		!read_text(map, "why", ret->why, sizeof(ret->why)))
 		return damaged(why, "version, driver, by or why");
+	if (read_aborted(node_find(map, "aborted"), ret))
+		return damaged(why, "aborted");
 	ret->wave = (size_t)wave;
 	ret->every_ms = (uint64_t)every;
 	ret->since_ms = node_integer(map, "since_ms", 0);
@@ -227,8 +270,15 @@ int plan_write(const struct plan *p, struct buffer *out)
 			json_writer_text(out, p->labels[i].name, p->labels[i].value);
 		json_writer_end_object(out);
 	}
-	if (p->state == PLAN_ABORTED && p->version[0])
-		json_writer_text(out, "version", p->version);
+	if (p->state == PLAN_ABORTED && p->version[0]) {
+		struct plan all = {.state = PLAN_ABORTED};
+
+		plan_keep_aborted(&all, p);
+		if (all.aborted_count == 1)
+			json_writer_text(out, "version", p->version);
+		else
+			write_aborted(out, "version", &all);
+	}
 	json_writer_begin_object(out, "plan");
 	json_writer_number(out, "v", 1);
 	json_writer_text(out, "state", plan_state_name(p->state));
@@ -241,6 +291,7 @@ int plan_write(const struct plan *p, struct buffer *out)
 	json_writer_text(out, "by", p->by);
 	json_writer_integer(out, "since_ms", p->since_ms);
 	json_writer_text(out, "why", p->why);
+	write_aborted(out, "aborted", p);
 	json_writer_end_object(out);
 	json_writer_end_object(out);
 	return buffer_append_string(out, "\n");

@@ -1,11 +1,12 @@
 /*
  * The rollout document as `pullet rollout` writes it: what agents read (verify/rollout.h), and the
  * member "plan", which they do not look into: {"v":1, "state", "version", "waves": [PERCENT],
- * "wave", "every_ms", "abort_at", "driver", "by", "since_ms", "why"}. Without I/O.
+ * "wave", "every_ms", "abort_at", "driver", "by", "since_ms", "why", "aborted": [VERSION]}.
+ * Without I/O.
  *
  * One document for both, so that one comparison protects both. While it runs it names no version to
  * the agents: another version that comes meanwhile is held back too. After an abort it names the
- * version, so that any other reaches all hosts at once.
+ * version, and those that were aborted before it, so that any other reaches all hosts at once.
  *
  * Threads: any. Ownership: texts of a plan that was read belong to it: plan_fini(). Errors:
  * -EINVAL with a sentence: no rollout document; -ENOMEM. Bounds: ROLLOUT_MAX_WAVES,
@@ -19,7 +20,8 @@
 
 #define PLAN_WHOLE 100000u /* 100 %; three decimals */
 #define PLAN_LABELS 16
-#define PLAN_DRIVER 17 /* 16 digits and a NUL */
+#define PLAN_ABORTED_MAX 8 /* the oldest is forgotten first */
+#define PLAN_DRIVER 17     /* 16 digits and a NUL */
 
 enum plan_state {
 	PLAN_NONE, /* a document that somebody wrote by hand, or none */
@@ -45,6 +47,9 @@ struct plan {
 	const char *salt; /* NULL = the config's name */
 	struct roster_label labels[PLAN_LABELS];
 	size_t label_count;
+	/* versions that were aborted before this rollout, for none of which it opens the way */
+	char aborted[PLAN_ABORTED_MAX][RECEIPT_VERSION];
+	size_t aborted_count;
 	struct document *document; /* NULL = none was read */
 };
 
@@ -57,6 +62,8 @@ const char *plan_percent_text(uint32_t percent, char text[16]);
 /* Reads "12.5" or "12.5%" and sets *end behind it. False: no percentage. */
 bool plan_read_percent(const char *text, const char **end, uint32_t *ret);
 
+/* Notes the versions that are aborted by a document of before. */
+void plan_keep_aborted(struct plan *p, const struct plan *before);
 /* 0 and *ret. len 0 = no document. */
 int plan_read(const char *data, size_t len, struct plan *ret, char why[FILE_WHY]);
 /* Appends the document. 0 or the buffer's error. */

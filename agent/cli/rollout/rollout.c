@@ -110,6 +110,7 @@ static int start_rollout(struct rollout *r)
 
 	if (e)
 		return document_failed(r, e, why);
+	plan_keep_aborted(&r->plan, &old);
 	open = is_open(&old);
 	code = open ? refuse_running(r, &old) : CLI_OK;
 	plan_fini(&old);

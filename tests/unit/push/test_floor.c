@@ -100,6 +100,7 @@ static void floor__after_silence__is_restored_by_the_next_hint(void **state)
 		pull(&f, START_MS + ms, true, false);
 	pull(&f, START_MS + 33 * SECOND, true, false);
 	assert_int_equal(push_floor_ms(&f, START_MS + 33 * SECOND), 1000);
+	assert_int_equal(push_floor_ms(&f, START_MS + 36 * SECOND + 1), 100);
 	pull(&f, START_MS + 37 * SECOND, true, false);
 	assert_int_equal(push_floor_ms(&f, START_MS + 37 * SECOND), 100);
 }

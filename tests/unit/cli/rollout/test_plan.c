@@ -42,7 +42,8 @@ static void write__then_read__is_the_same(void **state)
 		"{\"percent\":12.5,\"salt\":\"s\",\"labels\":{\"zone\":\"eu\"},\"plan\":{\"v\":1,"
 		"\"state\":\"running\",\"version\":\"43\",\"waves\":[1,12.5,100],\"wave\":2,"
 		"\"every_ms\":600000,\"abort_at\":2,\"driver\":\"0123456789abcdef\","
-		"\"by\":\"root (uid 0) at \\\"h\\\"\",\"since_ms\":1700000000000,\"why\":\"\"}}\n");
+		"\"by\":\"root (uid 0) at "
+		"\\\"h\\\"\",\"since_ms\":1700000000000,\"why\":\"\",\"aborted\":[]}}\n");
 	assert_int_equal(plan_read(text.data, text.len, &back, why), 0);
 	assert_int_equal(back.state, PLAN_RUNNING);
 	assert_string_equal(back.version, "43");
@@ -105,6 +106,44 @@ static void agents__in_each_state__take_what_it_says(void **state)
 	assert_true(takes(&p, "h7", "42")); /* the way back */
 	p.version[0] = '\0';
 	assert_false(takes(&p, "h7", "42")); /* none had come: nothing does */
+}
+
+static void abort__of_one_rollout_after_another__opens_the_way_for_no_version_of_before(
+	void **state)
+{
+	struct plan before = make_plan(), p = make_plan(), back;
+	struct buffer text;
+	char why[FILE_WHY];
+
+	(void)state;
+	p.salt = NULL;
+	before.state = PLAN_FINISHED;
+	plan_keep_aborted(&p, &before);
+	assert_int_equal(p.aborted_count, 0);
+	before.state = PLAN_ABORTED;
+	plan_keep_aborted(&p, &before);
+	plan_keep_aborted(&p, &before);
+	assert_int_equal(p.aborted_count, 1);
+	snprintf(p.version, sizeof(p.version), "99");
+	p.wave = 1;
+	p.state = PLAN_ABORTED;
+	assert_false(takes(&p, "h7", "43"));
+	assert_false(takes(&p, "h7", "99"));
+	assert_true(takes(&p, "h7", "42"));
+	buffer_init(&text, ROLLOUT_MAX_BYTES);
+	assert_int_equal(plan_write(&p, &text), 0);
+	assert_int_equal(plan_read(text.data, text.len, &back, why), 0);
+	plan_keep_aborted(&p, &back); /* the third one */
+	assert_int_equal(p.aborted_count, 2);
+	assert_string_equal(p.aborted[1], "99");
+	for (int i = 0; i < PLAN_ABORTED_MAX; i++) {
+		snprintf(before.version, sizeof(before.version), "n%d", i);
+		plan_keep_aborted(&p, &before);
+	}
+	assert_int_equal(p.aborted_count, PLAN_ABORTED_MAX);
+	assert_string_equal(p.aborted[0], "n0");
+	plan_fini(&back);
+	buffer_fini(&text);
 }
 
 static void read__what_is_no_plan__says_what(void **state)
@@ -218,6 +257,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(write__then_read__is_the_same),
 		cmocka_unit_test(agents__in_each_state__take_what_it_says),
+		cmocka_unit_test(
+			abort__of_one_rollout_after_another__opens_the_way_for_no_version_of_before),
 		cmocka_unit_test(read__what_is_no_plan__says_what),
 		cmocka_unit_test(read__beyond_its_bounds__is_refused),
 		cmocka_unit_test(read__without_a_plan__is_by_hand),
