@@ -50,6 +50,8 @@ static bool is_configured(const struct settings_config *s, int check)
 		return s->type != SETTINGS_TYPE_BYTES;
 	case CHECK_SIGNATURE:
 		return s->verify.public_keys;
+	case CHECK_FORMAT:
+		return s->format != SETTINGS_VERBATIM;
 	case CHECK_SCHEMA:
 		return s->schema;
 	case CHECK_PROGRAM:

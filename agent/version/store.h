@@ -71,7 +71,8 @@ struct version { /* the facts of one accepted version */
 	char *origin;            /* "pull", or the request and its user; never NULL */
 	size_t part_count;       /* 1 to STORE_MAX_PARTS */
 	struct part *parts;
-	size_t product_len; /* bytes in the body behind the parts: what a program or template made */
+	size_t product_len; /* bytes in the body behind the parts: what a program or template made
+			     */
 	char settings[VERSION_SETTINGS]; /* digest of those that it was composed with; "" = not
 					  * known */
 	/* of its publication, as a ledger (ledger.h); "" = none. NULL in a loaded version: unknown,

@@ -65,6 +65,8 @@ int cli_room(const char *command, const struct descriptors_need *needs, size_t c
 /* Opens a config's snapshot as pullet_open(). CLI_OK and *ret_p, or the exit code with its sentence
  * printed. */
 int cli_open(const char *command, const char *config, unsigned flags, struct pullet **ret_p);
+/* Says that a first version is waited for, and which name was meant where the agent has no such. */
+void cli_note_waiting(const char *command, const char *config);
 /* Opens a publisher as publisher_open(). `option` is the one that names the endpoint. CLI_OK and
  * *ret_publisher, or the exit code with its sentence printed. */
 int cli_publisher(const char *command, const char *option, const char *endpoint,

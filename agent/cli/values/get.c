@@ -75,6 +75,21 @@ static int report_no_snapshot(const char *command, const char *config)
 		dir, names_hint(&names, hint));
 }
 
+void cli_note_waiting(const char *command, const char *config)
+{
+	const char *dir = client_runtime_dir();
+	char hint[NAMES_HINT];
+	struct names names;
+
+	names_init(&names, config);
+	if (strchr(config, '/') || is_configured(dir, config) ||
+		names_of_snapshots(dir, names_add, &names) || names.count == 0)
+		cli_note(command, "nothing is published as %s yet, waiting", config);
+	else
+		cli_note(command, "nothing is published as %s yet, waiting: %s (%s)", config,
+			names_hint(&names, hint), dir);
+}
+
 int cli_open(const char *command, const char *config, unsigned flags, struct pullet **ret_p)
 {
 	int r = pullet_open(config, flags, ret_p);

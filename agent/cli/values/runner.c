@@ -278,7 +278,7 @@ static int run_program(struct runner *r)
 			"again, with a snapshot",
 			r->config);
 	if (pullet_generation(r->p) == 0)
-		cli_note(r->command, "nothing is published as %s yet, waiting", r->config);
+		cli_note_waiting(r->command, r->config);
 	r->since_ms = now_ms();
 	code = take_turn(r);
 	while (code < 0) {

@@ -188,11 +188,10 @@ static int watch_config(const struct watcher *w)
 	uint64_t since_ms, passed_ms;
 	int r, reported = 0, code = CLI_OK;
 
-	if (pullet_generation(w->p) == 0)
-		cli_note(w->command,
-			pullet_withdrawn(w->p) ? "%s was withdrawn, waiting for it to come back"
-					       : "nothing is published as %s yet, waiting",
-			w->config);
+	if (pullet_generation(w->p) == 0 && pullet_withdrawn(w->p))
+		cli_note(w->command, "%s was withdrawn, waiting for it to come back", w->config);
+	else if (pullet_generation(w->p) == 0)
+		cli_note_waiting(w->command, w->config);
 	else if (w->now || (!w->argv && !w->signal))
 		code = handle_version(w);
 	since_ms = sys_real.now_ms(); /* the time of the command does not count */
