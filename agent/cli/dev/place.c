@@ -26,20 +26,22 @@ static const char example[] =
 
 /* ---- programs ---- */
 
-static bool try_program(char path[PLACE_PROGRAM], const char *dir, size_t len, const char *name)
+/* below: the way from dir to pulletd. */
+static bool try_pulletd(char path[PLACE_PROGRAM], const char *dir, size_t len, const char *below)
 {
-	return snprintf(path, PLACE_PROGRAM, "%.*s/%s", (int)len, dir, name) < PLACE_PROGRAM &&
+	return snprintf(path, PLACE_PROGRAM, "%.*s/%spulletd", (int)len, dir, below) <
+		       PLACE_PROGRAM &&
 	       access(path, X_OK) == 0;
 }
 
-static bool find_in_path(char path[PLACE_PROGRAM], const char *name)
+static bool find_in_path(char path[PLACE_PROGRAM])
 {
 	const char *dirs = getenv("PATH");
 
 	while (dirs && *dirs) {
 		size_t len = strcspn(dirs, ":");
 
-		if (len && try_program(path, dirs, len, name))
+		if (len && try_pulletd(path, dirs, len, ""))
 			return true;
 		dirs += len + (dirs[len] == ':');
 	}
@@ -58,9 +60,8 @@ static int find_programs(const char *command, struct dev_place *p)
 	p->pullet[n] = '\0';
 	slash = strrchr(p->pullet, '/');
 	len = slash ? (size_t)(slash - p->pullet) : 0;
-	if (try_program(p->pulletd, p->pullet, len, "pulletd") ||
-		try_program(p->pulletd, p->pullet, len, "../sbin/pulletd") ||
-		find_in_path(p->pulletd, "pulletd"))
+	if (try_pulletd(p->pulletd, p->pullet, len, "") ||
+		try_pulletd(p->pulletd, p->pullet, len, "../sbin/") || find_in_path(p->pulletd))
 		return CLI_OK;
 	return cli_error(CLI_FAILED, command,
 		"there is no pulletd, neither in %.*s, in %.*s/../sbin nor in PATH: install it, or "

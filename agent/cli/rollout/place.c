@@ -104,7 +104,7 @@ int place_write(struct etcd *e, const char *key, const struct plan *p, uint64_t 
 	buffer_init(&value, ROLLOUT_MAX_BYTES);
 	r = plan_write(p, &value);
 	if (r)
-		snprintf(why, FILE_WHY, "the document is too large, or memory is short");
+		snprintf(why, FILE_WHY, "the document is too large, or there is no memory for it");
 	else
 		r = etcd_ask(e, build_put, &ask, &a, why);
 	if (r == 0) {
