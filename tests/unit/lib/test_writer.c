@@ -12,6 +12,18 @@
 
 #include "tests/unit/fixture/reader_agent.h"
 
+/* Sanitizers end the program on a request that malloc would only refuse. */
+const char *__asan_default_options(void);
+const char *__asan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+const char *__tsan_default_options(void);
+const char *__tsan_default_options(void)
+{
+	return "allocator_may_return_null=1";
+}
+
 static struct pullet_entry text(const char *key, const char *value)
 {
 	return (struct pullet_entry){
