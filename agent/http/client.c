@@ -869,18 +869,12 @@ static CURLcode set_body(CURL *e, const struct http_client_request *q)
 
 static CURLcode set_time_limits(CURL *e, const struct http_client_request *q)
 {
-	uint64_t idle_ms = q->idle_ms ? q->idle_ms : q->timeout_ms;
-	CURLcode bad = CURLE_OK;
+	CURLcode bad =
+		curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, at_least(q->connect_timeout_ms, 1));
 
-	bad |= curl_easy_setopt(e, CURLOPT_CONNECTTIMEOUT_MS, at_least(q->connect_timeout_ms, 1));
 	if (q->line)
 		return bad; /* our own timer: libcurl would wake up each second */
-	bad |= curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, at_least(q->timeout_ms, 1));
-	if (idle_ms >= q->timeout_ms)
-		return bad; /* the same for what the total covers */
-	bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_LIMIT, 100L);
-	bad |= curl_easy_setopt(e, CURLOPT_LOW_SPEED_TIME, at_least(idle_ms / 1000, 1));
-	return bad;
+	return bad | curl_easy_setopt(e, CURLOPT_TIMEOUT_MS, at_least(q->timeout_ms, 1));
 }
 
 static int set_request_options(struct transfer *t, const struct http_client_request *q)

@@ -80,9 +80,7 @@ struct http_client_request {
 	 * that of a line, idle_ms takes the place of timeout_ms; a last line without its end is
 	 * not handed out. May cancel the transfer, and must call nothing else of its client. */
 	http_client_line line;
-	/* silence for so long is a timeout, up to 5 s later (libcurl takes an average); in whole
-	 * seconds; 0 = half of timeout_ms */
-	uint64_t idle_ms;
+	uint64_t idle_ms; /* with line alone: silence for so long is a timeout */
 };
 
 struct http_client_response {

@@ -4,8 +4,8 @@
  *     percent: 10            # of the hosts; 100 when neither it nor waves is there
  *     salt: web-2026-11      # another salt, another order of hosts; the config's name
  *     labels: {zone: eu-1}   # only hosts with all of these (agent: labels)
- *     version: "42"          # the only version it is about, or a list of them; any other is for
- * all waves:                 # instead of percent; before the first one nobody
+ *     version: "42"          # it is about this one (or these: a list); any other is for everybody
+ *     waves:                 # instead of percent; before the first one nobody
  *       - {at: 2026-11-21T03:00:00Z, percent: 1}
  *       - {at: 2026-11-21T04:00:00Z, percent: 100}
  *     plan: {...}            # what `pullet rollout` notes for itself; it is not looked into
