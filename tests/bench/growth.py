@@ -152,7 +152,7 @@ class World:
     def measure(self):
         figures = {}
         agent = self.start()
-        agent.log.wait(b'>published config', self.count)
+        agent.log.wait(b' published config=', self.count)
         figures['first values'] = agent.cpu_ms()
         figures['stop'], figures['stop, passed'] = agent.stop()
         self.is_down(True)

@@ -41,7 +41,7 @@ class Many:
                 f'  config-{i}: {{url: "{server.url}/config-{i}.yaml", file: {place.dir}/out/config-{i}.yaml, interval: 1h, push_min_interval: 0s}}\n'
                 for i in range(first, min(first + FILE, count))))
         self.agent = Agent(place)
-        self.agent.log.wait(b'>published config', count)
+        self.agent.log.wait(b' published config=', count)
         self.middle = f'config-{count // 2}'
         self.publisher.wait_subscribed(self.middle.encode())
         self.change()

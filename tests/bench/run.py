@@ -75,7 +75,9 @@ def write_results(figures, seconds):
 def measure(chosen):
     figures, failed, begin = [], [], time.monotonic()
     for name in chosen or names(ROOT):
+        started = time.monotonic()
         of_it = run(ROOT, BUILD, name, True)
+        print(f'({name}: {time.monotonic() - started:.0f} s)\n')
         figures += of_it or []
         failed += [name] if of_it is None else []
     missed = [f for f in figures if f.verdict == 'MISS']
