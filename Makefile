@@ -192,7 +192,7 @@ SEP     = $(foreach p,$(1),$(p) --)
 # the sum of what tests/run wrote to a file, under this name
 sum     = awk '{ p += $$1; f += $$2; s += $$3 } END { printf "$(1): %d passed, %d failed", p, f; if (s) printf ", %d skipped", s; print "" }'
 
-deps:
+deps: ## install what building and testing need (root)
 	@packaging/deps.sh --test
 
 # what each part runs; `make check` runs all of them in one pool, what takes longest first
@@ -220,7 +220,7 @@ RUN_layers  = $(PYTHON) tests/layers/layers.py -- $(PYTHON) tests/layers/layers.
 RUN_quickcheck = $(call SEP,$(filter $(UNIT_run),$(SLOW)) $(filter-out $(SLOW),$(UNIT_run))) $(if $(findstring thread,$(SAN)),,$(RUN_replay) $(call SEP,$(SIM_TEST))) $(if $(SAN),,$(BUILD)/sim/sim --seeds 200 -- $(RUN_check-sim-fleet) $(RUN_layers))
 
 RUN_check-stress = $(call SEP,$(STRESS)) tests/stress/seeded.sh $(BROKEN) --
-check-stress: tests
+check-stress: tests ## threads and processes against each other, and the bugs that must be found so
 	@$(RUN) --timeout 600 $(RUN_check-stress)
 
 # each power cut is of a file system of its own, so all kinds of it run beside each other
@@ -259,7 +259,7 @@ INTEGRATION        = $(integration_$(VIEW))
 # what takes longest begins first
 LONG        := $(call programs,integration,fleet blocks change_crash misbehaviour nacos relay outage http sighup etcd sign push operate change consul apollo flood servers desync)
 RUN_check-integration = $(foreach t,$(filter $(INTEGRATION),$(LONG)) $(filter-out $(LONG),$(INTEGRATION)),$(PYTHON) $(t) --)
-check-integration: all
+check-integration: all ## the programs beside real servers, one test file after the other (about 10 minutes)
 	@PULLET_BUILD=$(BUILD) $(RUN) --again --timeout 900 --jobs $(JOBS) $(RUN_check-integration)
 
 # a sanitizer has memory of its own, so what measures that is left out; that of threads is shown what crosses them
@@ -271,7 +271,7 @@ attack_memory = $(filter-out $(call programs,attack,$(UNMEASURED)),$(attack_all)
 attack_thread = $(call programs,attack,$(CROSSING))
 LONG_ATTACK   = $(call programs,attack,control_socket receipts hooks secrets relay_hostile)
 RUN_check-attack = $(foreach t,$(filter $(attack_$(VIEW)),$(LONG_ATTACK)) $(filter-out $(LONG_ATTACK),$(attack_$(VIEW))),$(PYTHON) $(t) --)
-check-attack: all
+check-attack: all ## hostile servers, peers and users against them
 	@PULLET_BUILD=$(BUILD) $(RUN) --again --timeout 900 --jobs $(JOBS) $(RUN_check-attack)
 
 # in a copy of the tree, below build/
@@ -295,7 +295,7 @@ check-clean-root: ## make demo and make check on a fresh minimal Debian (root; Q
 	@tests/clean_root.sh $(if $(QUICK),--quick) $(or $(SHAPE),chroot)
 
 RUN_check-man = sh tests/man.sh $(MAN) -- $(PYTHON) tests/man.py -- $(PYTHON) tests/man.py --self-test --
-check-man: $(PROGRAMS)
+check-man: $(PROGRAMS) ## the man pages against what the programs have
 	@PULLET_BUILD=$(BUILD) $(RUN) $(RUN_check-man)
 
 $(BUILD)/cpp/test_pullet: lib/cpp/test_pullet.cpp lib/cpp/pullet.hpp $(BUILD)/pic/snapshot.o $(BUILD)/$(SONAME)
@@ -323,7 +323,7 @@ TEST_PYTHON = env PYTHONDONTWRITEBYTECODE=1 PULLET_LIBRARY=$(abspath $(BUILD)/$(
 RUN_check-bindings = $(call TEST_PYTHON) $(if $(PYTHON_CFLAGS),$(call TEST_PYTHON,PULLET_PYTHON=$(abspath $(BUILD)/python))) \
 	  $(BUILD)/cpp/test_pullet tests/golden/values $(VALUES)/random -- $(BUILD)/cpp/test_cases tests/golden/cases.json $(CASES) -- \
 	  sh -c '$(PYTHON) tests/golden/make.py --check && echo "1 passed, 0 failed"' --
-check-bindings: all $(CPP_TESTS) random-values golden-cases
+check-bindings: all $(CPP_TESTS) random-values golden-cases ## C++ and Python against C, value by value
 	@$(RUN) $(RUN_check-bindings)
 
 languages: ## install Go, Java and Node.js, test their bindings
@@ -338,7 +338,7 @@ check-servers: ## servers of others: the kind s3 before s3rver (npm) and Ceph's 
 	@PULLET_BUILD=$(BUILD) $(RUN) --timeout 300 --jobs 1 $(foreach t,$(call all_of,servers),$(PYTHON) $(t) --)
 
 RUN_check-fleet = $(BUILD)/fleet --check $(if $(SAN),--agents 1000) --
-check-fleet: tests
+check-fleet: tests ## what a simulated fleet asks of its servers, within its bounds
 	@$(RUN) $(RUN_check-fleet)
 
 fleet: $(BUILD)/fleet ## simulate FLEET_AGENTS (100000) agents; table, CSV and charts into build/fleet-results
@@ -365,7 +365,7 @@ model-core: $(BUILD)/core_model ## check the table of the core: all facts, all w
 coverage: ## lines and branches of lib/ that the unit tests take; what is left, and why
 	@tests/coverage.sh
 RUN_check-coverage = tests/coverage.sh --
-check-coverage:
+check-coverage: ## lines and branches of lib/ that its tests take, within their bounds
 	@$(RUN) $(RUN_check-coverage)
 
 # in a build folder of its own, which is kept: the next time builds only what changed. The tests of lib/ run nothing of agent/
@@ -410,7 +410,7 @@ sim-coverage-run: $(BUILD)/sim/sim
 	@$< --fleet --hosts 60 --seeds 20 || true
 	@$(PYTHON) tests/coverage_sim.py $(BUILD) $(if $(FUNCTIONS),--functions $(FUNCTIONS)) $(if $(LEFT),--left)
 
-layers: ## check who includes whom, and that the check finds seeded violations
+layers: deps ## check who includes whom, and that the check finds seeded violations
 	@$(PYTHON) tests/layers/layers.py && $(PYTHON) tests/layers/layers.py --self-test
 
 lint: deps ## format, shell scripts, static analysis

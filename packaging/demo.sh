@@ -86,8 +86,9 @@ until_value 'greeting: hello'
 echo "   first value after $(since "$begin"): $(cat "$dir/app/web.yaml")"
 until_connected
 
-say "3. A change on the origin is pushed, pulled and visible"
+say "3. A change on the origin is pushed, pulled and visible (changes closer than push_min_interval, 100 ms, are taken together)"
 for i in 1 2 3 4 5; do
+	sleep 0.2
 	text="greeting: hello number $i"
 	printf '%s\n' "$text" >"$dir/www/web.yaml.new~"
 	begin=$(now_us)
@@ -136,8 +137,8 @@ echo "   value back $(since "$begin") after the start: $(cat "$dir/app/web.yaml"
 until_log 'refused' 1 "$dir/log"
 status | sed 's/^/   /'
 
-say "7. What the agent logged (without the priorities that journald takes from the beginning of each line)"
-sed 's/^<[0-7]>/   /' "$dir/log"
+say "7. What the agent logged"
+sed 's/^/   /' "$dir/log"
 begin=$(now_us)
 kill "$agent"
 wait "$agent" || true
