@@ -321,7 +321,7 @@ static int send_request(struct exchange *x, const struct credentials *c,
 					      ? timeout_ms
 					      : server->connect_timeout_ms,
 		.line = line ? stream_line_received : NULL,
-		.idle_ms = line || r->hold_ms ? timeout_ms : 0,
+		.idle_ms = line ? timeout_ms : 0,
 		.document = named ? document : NULL,
 		.must_end = !x->kind->wraps, /* JSON has an end of its own */
 	};

@@ -333,7 +333,8 @@ class Agent(Program):
         self.signal(signal.SIGTERM)
         lines = self.log.drain()
         status = self.wait()
-        self.test.assertEqual(status, 0, '\n'.join(lines[-40:]))
+        found = next((i for i, line in enumerate(lines) if 'WARNING: ThreadSanitizer' in line or 'ERROR: AddressSanitizer' in line), -40)
+        self.test.assertEqual(status, 0, '\n'.join(lines[found:][:80]))
         if not SANITIZED:
             self.test.assertLess(time.monotonic() - begin, 2.0, 'the agent must stop in under 2 s')
 
