@@ -112,15 +112,13 @@ static struct walk walk_section(const char *section)
  * it. */
 static bool is_below(const struct walk *w, const char *path)
 {
-	char place[MAX_DEPTH * 64] = "";
+	char place[MAX_DEPTH * 65] = "";
+	size_t len = 0;
 
-	for (size_t i = 1; i <= w->depth; i++) {
-		if (!*w->names[i])
-			continue;
-		if (*place)
-			strcat(place, ".");
-		strcat(place, w->names[i]);
-	}
+	for (size_t i = 1; i <= w->depth; i++)
+		if (*w->names[i])
+			len += (size_t)snprintf(place + len, sizeof(place) - len, "%s%s",
+				len ? "." : "", w->names[i]);
 	return strcmp(place, path) == 0;
 }
 
