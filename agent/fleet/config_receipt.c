@@ -106,6 +106,8 @@ void config_receipt_fill(
 	list_other_versions(&s, texts->others);
 	receipt_why(sentence_show(shown, sizeof(shown), text, AUDIENCE_READER), texts->why);
 	snprintf(texts->digest, sizeof(texts->digest), "%.16s", published ? s.version->sha256 : "");
+	snprintf(texts->rejected_digest, sizeof(texts->rejected_digest), "%.16s",
+		s.rejected ? s.rejected->sha256 : "");
 	*ret_receipt = (struct receipt_config){
 		.name = s.settings->name,
 		.generation = s.version->generation,
@@ -115,6 +117,7 @@ void config_receipt_fill(
 		.state = state,
 		.why = texts->why,
 		.rejected = texts->rejected,
+		.rejected_digest = texts->rejected_digest,
 		.pulled_ms = published ? s.version->pulled_ms : 0,
 	};
 }

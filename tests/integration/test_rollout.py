@@ -154,6 +154,9 @@ configs:
         self.until_state(lambda s: s['waves'][0]['undecided'] == s['waves'][0]['hosts'] and s['outside']['hosts'] == 0)
         self.assertEqual(self.running(2), set(self.hosts))
 
+        # its bytes are held as well, whatever name their server gives them later
+        self.assertIn(hashlib.sha256(b'n: 3\n').hexdigest()[:16], self.document()['version'])
+
         # a bad one is aborted by the receipts of its first wave, and the next version reaches all at once
         driver = self.drive('start', '--version', v(200), '--waves', '20%,100%', '--every', '1s', '--abort-at', '2%')
         driver.log.wait('wave 1 of 2')
@@ -210,7 +213,7 @@ class Driver(Case):
         self.assertRegex(self.lines(driver, 0), 'wave 2 of 2: 18 of 20 hosts run v2; the rollout is finished$')
         self.assertIn('is finished: it cannot be resumed', self.rollout('resume', check=1)[1])
         self.assertIn('aborted: no other host takes it', self.rollout('abort')[0])
-        self.assertEqual((self.document()['percent'], self.document()['version']), (0, 'v2'))
+        self.assertEqual((self.document()['percent'], self.document()['version']), (0, ['v2', '0' * 16]))
 
     def test_it_is_aborted_when_the_share_is_reached_and_not_before(self):
         driver = self.drive('start', '--version', 'v2', '--waves', '50%,100%', '--abort-at', f'{200 / len(self.half):.3f}')

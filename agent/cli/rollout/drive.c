@@ -290,6 +290,19 @@ static int follow_wave(struct drive *d, const struct tally *t)
 	return begin_wave(d, d->plan.wave + 1);
 }
 
+/* Notes the digest of the version's bytes, for an abort, as soon as a receipt has it. */
+static bool learn_digest(struct drive *d, const struct roster_row *rows, size_t count)
+{
+	const char *digest = tally_digest(rows, count, d->plan.version);
+	struct plan next = d->plan;
+
+	if (d->plan.digest[0] || !digest)
+		return false;
+	snprintf(next.digest, sizeof(next.digest), "%s", digest);
+	write_plan(d, &next);
+	return true;
+}
+
 static int decide_turn(struct drive *d, const struct roster_row *rows, size_t count)
 {
 	struct tally t;
@@ -301,6 +314,8 @@ static int decide_turn(struct drive *d, const struct roster_row *rows, size_t co
 	if (d->plan.wave == 0)
 		return learn_version(d, rows, count);
 	announce_wave(d, &t);
+	if (learn_digest(d, rows, count))
+		return GO_ON;
 	rejected = t.begun.stands[TALLY_REJECTED];
 	if (rejected &&
 		(uint64_t)rejected * PLAN_WHOLE >= (uint64_t)d->plan.abort_at * t.begun.hosts)

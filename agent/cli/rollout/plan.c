@@ -86,8 +86,10 @@ void plan_keep_aborted(struct plan *p, const struct plan *before)
 {
 	for (size_t i = 0; i < before->aborted_count; i++)
 		add_aborted(p, before->aborted[i]);
-	if (before->state == PLAN_ABORTED)
-		add_aborted(p, before->version);
+	if (before->state != PLAN_ABORTED)
+		return;
+	add_aborted(p, before->version);
+	add_aborted(p, before->digest);
 }
 
 static void write_aborted(struct buffer *out, const char *name, const struct plan *p)
@@ -172,6 +174,9 @@ static int read_plan(const struct node *map, struct plan *ret, char why[FILE_WHY
 		!read_text(map, "by", ret->by, sizeof(ret->by)) ||
 		!read_text(map, "why", ret->why, sizeof(ret->why)))
 		return damaged(why, "version, driver, by or why");
+	if (node_find(map, "digest") &&
+		!read_text(map, "digest", ret->digest, sizeof(ret->digest)))
+		return damaged(why, "digest");
 	if (read_aborted(node_find(map, "aborted"), ret))
 		return damaged(why, "aborted");
 	ret->wave = (size_t)wave;
@@ -198,7 +203,7 @@ static int check_document(const struct node *root, char why[FILE_WHY])
 	const struct rollout_host host = {.name = ""};
 	bool takes;
 
-	return rollout_decide(root, &host, "", "", &takes, why);
+	return rollout_decide(root, &host, "", "", "", &takes, why);
 }
 
 static int read_document(const char *data, size_t len, struct plan *ret, char why[FILE_WHY])
@@ -291,6 +296,7 @@ int plan_write(const struct plan *p, struct buffer *out)
 	json_writer_text(out, "by", p->by);
 	json_writer_integer(out, "since_ms", p->since_ms);
 	json_writer_text(out, "why", p->why);
+	json_writer_text(out, "digest", p->digest);
 	write_aborted(out, "aborted", p);
 	json_writer_end_object(out);
 	json_writer_end_object(out);

@@ -191,6 +191,23 @@ static void say_aborted(const struct rollout *r, const struct plan *p)
 	roster_free(roster);
 }
 
+/* Of a version whose driver could not note it any more: by the receipts, if they can be read. */
+static void note_digest(const struct rollout *r, struct plan *p)
+{
+	struct roster_row *rows;
+	struct roster *roster;
+	const char *digest;
+	char why[FILE_WHY];
+	size_t count;
+
+	if (p->digest[0] || drive_read_rows(r->receipts, r->config, &roster, &rows, &count, why))
+		return;
+	digest = tally_digest(rows, count, p->version);
+	snprintf(p->digest, sizeof(p->digest), "%s", digest ? digest : "");
+	free(rows);
+	roster_free(roster);
+}
+
 /* One try. -EEXIST: again. */
 static int change_state(struct rollout *r, enum plan_state state, int *ret_code)
 {
@@ -210,6 +227,8 @@ static int change_state(struct rollout *r, enum plan_state state, int *ret_code)
 		if (p.state != state) {
 			p.state = state;
 			sign_plan(r, &p);
+			if (state == PLAN_ABORTED)
+				note_digest(r, &p);
 			e = place_write(r->document, r->key, &p, revision, why);
 		}
 		*ret_code = e ? CLI_FAILED : CLI_OK;

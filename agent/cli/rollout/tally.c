@@ -98,7 +98,7 @@ static int find_now(const struct plan *p, const char *config, const struct roste
 
 	if (p->document)
 		r = rollout_decide(document_root(p->document), &host, config,
-			about ? about->text : "", &takes, why);
+			about ? about->text : "", "", &takes, why);
 	*ret = takes ? 0 : 1;
 	return r;
 }
@@ -136,6 +136,22 @@ int tally_count(const struct plan *p, const char *config, const struct roster_ro
 			name_host(ret, &rows[i], stand);
 	}
 	return r;
+}
+
+const char *tally_digest(const struct roster_row *rows, size_t count, const char *version)
+{
+	const char *found = NULL;
+
+	for (size_t i = 0; version[0] && !found && i < count; i++) {
+		const struct receipt_config *c = rows[i].runs;
+
+		if (!rows[i].silent && receipt_runs(c, version))
+			found = c->digest;
+		else if (!rows[i].silent && strcmp(c->rejected, version) == 0)
+			found = c->rejected_digest;
+		found = found && found[0] ? found : NULL;
+	}
+	return found;
 }
 
 int tally_held_version(const struct roster_row *rows, size_t count, const char **ret)

@@ -39,6 +39,9 @@ enum tally_stand tally_stand_of(const struct roster_row *row, const char *versio
 /* Counts the rows of one config. wall_ms: for a document with times. 0 or -ENOMEM. */
 int tally_count(const struct plan *p, const char *config, const struct roster_row *rows,
 	size_t count, int64_t wall_ms, struct tally *ret);
+/* The digest of a version's bytes by the first receipt that has it; NULL = none has. Hosts that
+ * compose different documents of the version have others. */
+const char *tally_digest(const struct roster_row *rows, size_t count, const char *version);
 /* The version that hosts hold for the rollout: 1 and *ret; 0: none does; 2: they hold several. */
 int tally_held_version(const struct roster_row *rows, size_t count, const char **ret);
 

@@ -80,6 +80,7 @@ static void add_host(struct buffer *out, const char *host, int lease, const char
 		.state = state,
 		.why = state == RECEIPT_REJECTED ? "schema: no" : "",
 		.rejected = state == RECEIPT_REJECTED ? "v2" : "",
+		.rejected_digest = "",
 		.since_ms = 1700000000000,
 		.pulled_ms = version[1] == '1' ? 1700000000000 : 1700000005000};
 	struct receipt r = {.host = host,

@@ -35,6 +35,7 @@ static void make_hosts(size_t count, enum receipt_state state)
 			.state = state,
 			.why = "",
 			.rejected = "",
+			.rejected_digest = "",
 			.since_ms = 1700000000000,
 			.pulled_ms = 1700000000001};
 		rows[i] = (struct roster_row){
