@@ -227,6 +227,41 @@ class Driver(Case):
         state = self.status()
         self.assertEqual((state['state'], state['percent'], state['waves'][0]['rejected'], state['waves'][1]['rejected']), ('aborted', 0, 2, 0))
 
+    def test_a_wave_that_nobody_runs_is_no_success(self):
+        first = min(self.hosts, key=place)
+        self.assertRegex(self.rollout('start', '--version', 'v2', '--waves', '0.001,100', check=1)[1], rf'the first wave, 0.001%, reaches no host: the first one is reached at {place(first):.2f}')
+        self.assertIsNone(self.etcd.get(DOCUMENT))
+
+        # pinned by an operator, and so not waited for; nothing is known of the version
+        self.receive(self.half, state='pinned', why='by root')
+        driver = self.drive('start', '--version', 'v2', '--waves', '50,100', '--every', '0s', '--timeout', '1s')
+        out = self.lines(driver, 4)
+        self.assertIn('no host has seen v2 yet: publish it now; if it is misspelt, `pullet rollout abort web`', out)
+        self.assertRegex(out, rf'no host of {len(self.half)} runs v2: {self.half[0]} \(pinned: by root\), .*; waiting for one for 1s, then it is paused')
+        self.assertRegex(out, rf'paused at 50%: no host of {len(self.half)} runs v2: .*`pullet rollout resume web` waits again')
+        self.assertEqual((self.document()['percent'], self.document()['plan']['state'], self.document()['plan']['wave']), (50, 'paused', 1))
+        self.assertRegex(self.rollout('status')[0], r'web: the rollout of v2 is paused, wave 1 of 2, .*\n +no host of \d+ runs v2: ')
+        self.receive(self.hosts, version='v2')
+        driver = self.drive('resume')
+        self.assertIn('the rollout is finished', self.lines(driver, 0))
+        self.assertEqual(self.document()['plan']['why'], '')
+
+    def test_without_a_receipt_nothing_is_finished(self):
+        for host in self.hosts:
+            self.etcd.delete(PREFIX + host)
+            self.etcd.delete(PREFIX + 'known/' + host)
+        driver = self.drive('start', '--version', 'v2', '--waves', '100%', '--every', '0s', '--timeout', '1s')
+        self.assertRegex(self.lines(driver, 4), 'paused at 100%: the waves up to 100% reach no host that has a receipt: start again with a larger first wave')
+
+    def test_the_first_wave_of_the_default_reaches_a_host(self):
+        first = min(self.hosts, key=place)
+        self.receive([first], state='held', rejected='v3', why='rollout: not yet')
+        driver = self.drive('start', '--version', 'v2')
+        driver.log.wait('no host has seen v2 yet, and v3 is what they hold back: if you mean that one, `pullet rollout abort web`')
+        driver.log.wait('wave 1 of .*: v2 goes to .*: 1 host')
+        self.assertEqual(self.document()['plan']['waves'][-1], 100)
+        self.assertTrue(self.document()['percent'] > place(first))
+
     def test_a_signal_another_driver_and_another_document_end_it_and_the_document_stays(self):
         first = self.drive('start', '--version', 'v2', '--waves', '50%,100%')
         first.log.wait('wave 1 of 2')

@@ -34,6 +34,7 @@ struct drive {
 	size_t wave;                        /* that was announced */
 	bool hold_announced;
 	uint64_t settled_ms, said_ms; /* 0 = not yet */
+	uint64_t vain_ms;             /* since then no host runs it; 0 = one does */
 };
 
 /* ---- output ---- */
@@ -267,12 +268,50 @@ static void say_open_hosts(struct drive *d, const struct tally *t, size_t open)
 	buffer_fini(&hosts);
 }
 
+/* No host runs the version yet: a wave that reached nobody, or of which nothing is heard, is no
+ * success. */
+static int wait_for_first(struct drive *d, const struct tally *t, size_t open)
+{
+	uint64_t now_ms = loop_now_ms(d->loop);
+	char text[1024], why[RECEIPT_WHY], limit[24], share[16];
+	struct buffer hosts;
+	bool first = !d->vain_ms;
+
+	d->vain_ms = first ? now_ms : d->vain_ms;
+	settings_duration_text(d->plan.timeout_ms, limit);
+	plan_percent_text(plan_percent(&d->plan), share);
+	buffer_init(&hosts, 1u << 14);
+	for (int i = TALLY_HELD; i < TALLY_STANDS; i++)
+		append_hosts(&hosts, t, (enum tally_stand)i);
+	if (!t->begun.hosts)
+		snprintf(text, sizeof(text),
+			"the waves up to %s%% reach no host that has a receipt: start again with a "
+			"larger first wave, or give the agents a `report:`",
+			share);
+	else
+		snprintf(text, sizeof(text), "no host of %zu runs %.64s: %s", t->begun.hosts,
+			d->plan.version, hosts.data ? hosts.data : "");
+	buffer_fini(&hosts);
+	if (now_ms - d->vain_ms >= d->plan.timeout_ms) {
+		receipt_why(text, why);
+		return end_plan(d, PLAN_PAUSED, why);
+	}
+	if (first && !open)
+		say(d, "%s; waiting for one for %s, then it is paused", text, limit);
+	else if (open)
+		say_open_hosts(d, t, open);
+	return GO_ON;
+}
+
 static int follow_wave(struct drive *d, const struct tally *t)
 {
 	size_t open = count_open(d, t);
 	bool last = d->plan.wave == d->plan.wave_count;
 	char every[24], tail[80] = "";
 
+	if (!t->begun.stands[TALLY_RUNS])
+		return wait_for_first(d, t, open);
+	d->vain_ms = 0;
 	if (open) {
 		say_open_hosts(d, t, open);
 		return GO_ON;
@@ -334,6 +373,12 @@ static int say_other(const struct drive *d)
 
 	switch (p->state) {
 	case PLAN_PAUSED:
+		if (strcmp(p->driver, o->driver) == 0) /* by wait_for_first() */
+			return cli_error(CLI_TIMED_OUT, o->command,
+				"paused at %s%%: %s; `pullet rollout resume %s` waits again, "
+				"`pullet rollout abort %s` ends it",
+				plan_percent_text(plan_percent(p), text), p->why, o->config,
+				o->config);
 		return cli_error(CLI_FAILED, o->command,
 			"paused by %s at %s%%: `pullet rollout resume %s` goes on", p->by,
 			plan_percent_text(plan_percent(p), text), o->config);

@@ -156,6 +156,7 @@ static int read_state(const struct node *map, struct plan *ret)
 static int read_plan(const struct node *map, struct plan *ret, char why[FILE_WHY])
 {
 	int64_t wave = node_integer(map, "wave", -1), every = node_integer(map, "every_ms", -1);
+	int64_t timeout = node_integer(map, "timeout_ms", PLAN_TIMEOUT_MS);
 
 	if (node_integer(map, "v", 0) != 1) {
 		snprintf(why, FILE_WHY, "its plan is of another version of pullet");
@@ -169,6 +170,8 @@ static int read_plan(const struct node *map, struct plan *ret, char why[FILE_WHY
 		return damaged(why, "wave");
 	if (every < 0 || !read_share(node_find(map, "abort_at"), &ret->abort_at))
 		return damaged(why, "every_ms or abort_at");
+	if (timeout < 0)
+		return damaged(why, "timeout_ms");
 	if (!read_text(map, "version", ret->version, sizeof(ret->version)) ||
 		!read_text(map, "driver", ret->driver, sizeof(ret->driver)) ||
 		!read_text(map, "by", ret->by, sizeof(ret->by)) ||
@@ -181,6 +184,7 @@ static int read_plan(const struct node *map, struct plan *ret, char why[FILE_WHY
 		return damaged(why, "aborted");
 	ret->wave = (size_t)wave;
 	ret->every_ms = (uint64_t)every;
+	ret->timeout_ms = (uint64_t)timeout;
 	ret->since_ms = node_integer(map, "since_ms", 0);
 	return 0;
 }
@@ -297,6 +301,7 @@ int plan_write(const struct plan *p, struct buffer *out)
 	json_writer_integer(out, "since_ms", p->since_ms);
 	json_writer_text(out, "why", p->why);
 	json_writer_text(out, "digest", p->digest);
+	json_writer_number(out, "timeout_ms", p->timeout_ms);
 	write_aborted(out, "aborted", p);
 	json_writer_end_object(out);
 	json_writer_end_object(out);

@@ -1,8 +1,8 @@
 /*
  * The rollout document as `pullet rollout` writes it: what agents read (verify/rollout.h), and the
  * member "plan", which they do not look into: {"v":1, "state", "version", "waves": [PERCENT],
- * "wave", "every_ms", "abort_at", "driver", "by", "since_ms", "why", "digest", "aborted": [VERSION
- * or DIGEST]}.
+ * "wave", "every_ms", "abort_at", "driver", "by", "since_ms", "why", "digest", "timeout_ms",
+ * "aborted": [VERSION or DIGEST]}.
  * Without I/O.
  *
  * One document for both, so that one comparison protects both. While it runs it names no version to
@@ -22,6 +22,7 @@
 
 #define PLAN_WHOLE 100000u /* 100 %; three decimals */
 #define PLAN_LABELS 16
+#define PLAN_TIMEOUT_MS 3600000u /* by default, and of a plan of before */
 #define PLAN_ABORTED_MAX 16 /* the oldest is forgotten first */
 #define PLAN_DRIVER 17     /* 16 digits and a NUL */
 
@@ -42,9 +43,11 @@ struct plan {
 	size_t wave_count;
 	size_t wave; /* so many have begun */
 	uint64_t every_ms;
+	uint64_t timeout_ms; /* paused when no host runs the version for so long */
 	uint32_t abort_at;              /* of PLAN_WHOLE */
 	char driver[PLAN_DRIVER];       /* which command drives it */
-	char by[160], why[RECEIPT_WHY]; /* who changed the state last; why it was aborted */
+	char by[160], why[RECEIPT_WHY]; /* who changed the state last; why it was
+					   aborted, or paused by its driver */
 	int64_t since_ms;               /* wall clock: of the state */
 
 	const char *salt; /* NULL = the config's name */

@@ -30,6 +30,7 @@ struct rollout {
 	const char *path;    /* the document's key, with --etcd */
 	const char *version; /* NULL = the one that hosts hold */
 	struct plan plan;    /* of the options */
+	bool own_waves;      /* they are among the options */
 	bool json;
 
 	const char *key;
@@ -58,6 +59,7 @@ static void sign_plan(const struct rollout *r, struct plan *p)
 		host[0] = '\0';
 	snprintf(p->by, sizeof(p->by), "%s%s%s", user, host[0] ? " at " : "", host);
 	p->since_ms = sys->wall_ms();
+	p->why[0] = '\0';
 	snprintf(p->driver, sizeof(p->driver), "%016" PRIx64, sys->random());
 }
 
@@ -100,6 +102,72 @@ static bool is_open(const struct plan *p)
 	return p->state == PLAN_RUNNING || p->state == PLAN_PAUSED;
 }
 
+/* A first wave without a host would prove nothing: the default one grows until it reaches one, and
+ * another is refused. Agents without receipts are not known. */
+static int fit_first_wave(
+	const struct rollout *r, struct plan *p, const struct roster_row *rows, size_t count)
+{
+	char least[16], first[16];
+	uint32_t percent;
+
+	if (tally_least(p, r->config, rows, count, &percent))
+		return cli_error(CLI_FAILED, r->command, "out of memory");
+	if (percent <= p->waves[0])
+		return CLI_OK;
+	plan_percent_text(percent, least);
+	plan_percent_text(p->waves[0], first);
+	if (r->own_waves)
+		return cli_error(CLI_FAILED, r->command,
+			"the first wave, %s%%, reaches no host: the first one is reached at %s%%, "
+			"so give --waves from there on, or another --salt",
+			first, least);
+	while (p->wave_count > 1 && p->waves[1] <= percent)
+		memmove(p->waves, p->waves + 1, --p->wave_count * sizeof(p->waves[0]));
+	p->waves[0] = percent;
+	cli_note(r->command, "the first wave is %s%% of the hosts: %s%% reaches none of them",
+		least, first);
+	return CLI_OK;
+}
+
+/* A version may come later; it may also be misspelt. */
+static void warn_unknown(const struct rollout *r, const struct roster_row *rows, size_t count)
+{
+	const char *version = r->plan.version, *held;
+
+	if (!version[0] || tally_know(rows, count, version))
+		return;
+	if (tally_held_version(rows, count, &held) == 1)
+		cli_note(r->command,
+			"no host has seen %s yet, and %s is what they hold back: if you mean that "
+			"one, `pullet rollout abort %s`, and start again",
+			version, held, r->config);
+	else
+		cli_note(r->command,
+			"no host has seen %s yet: publish it now; if it is misspelt, `pullet "
+			"rollout abort %s`",
+			version, r->config);
+}
+
+/* Looks at the fleet before anything is written. An etcd that does not answer is the driver's
+ * matter. */
+static int look_at_fleet(struct rollout *r)
+{
+	struct roster_row *rows;
+	struct roster *roster;
+	char why[FILE_WHY];
+	size_t count;
+	int code;
+
+	if (drive_read_rows(r->receipts, r->config, &roster, &rows, &count, why))
+		return CLI_OK;
+	code = fit_first_wave(r, &r->plan, rows, count);
+	if (code == CLI_OK)
+		warn_unknown(r, rows, count);
+	free(rows);
+	roster_free(roster);
+	return code;
+}
+
 static int start_rollout(struct rollout *r)
 {
 	char why[FILE_WHY];
@@ -114,7 +182,9 @@ static int start_rollout(struct rollout *r)
 	open = is_open(&old);
 	code = open ? refuse_running(r, &old) : CLI_OK;
 	plan_fini(&old);
-	if (open)
+	if (!open)
+		code = look_at_fleet(r);
+	if (code != CLI_OK)
 		return code;
 	r->plan.state = PLAN_RUNNING;
 	r->plan.wave = r->plan.version[0] ? 1 : 0;
@@ -308,10 +378,12 @@ static int show_status(struct rollout *r)
 
 static int read_wave_list(void *target, const char *command, char *text)
 {
-	struct plan *p = &((struct rollout *)target)->plan;
+	struct rollout *r = target;
+	struct plan *p = &r->plan;
 	const char *at = text;
 	bool good = true;
 
+	r->own_waves = true;
 	p->wave_count = 0;
 	do {
 		uint32_t *to = &p->waves[p->wave_count];
@@ -357,7 +429,8 @@ static int read_label(void *target, const char *command, char *text)
 }
 
 static const struct option_row rollout_rows[] = {
-	{"waves", "LIST", "percentages of the hosts (default 1%,10%,50%,100%)", OPTION_READ,
+	{"waves", "LIST", "percentages of the hosts (default 1%,10%,50%,100%, the first\nof which is as large "
+		"as it takes to reach a host)", OPTION_READ,
 		.read = read_wave_list, .forms = START},
 	{"every", "DURATION",
 		"watch a wave that long, once its hosts have decided, before\nthe next one begins "
@@ -368,6 +441,10 @@ static const struct option_row rollout_rows[] = {
 		"version or "
 		"rolled it back (default 2%)",
 		OPTION_READ, .read = read_limit, .forms = START},
+	{"timeout", "DURATION",
+		"pause, with exit code 4, when no host runs the version for\nthat long (default "
+		"1h)",
+		OPTION_DURATION, .at = offsetof(struct rollout, plan.timeout_ms), .forms = START},
 	{"version", "V",
 		"the version that is rolled out (default: the one that hosts\nhold back, waited "
 		"for)",
@@ -392,7 +469,7 @@ static const struct option_row rollout_rows[] = {
 
 static const char rollout_usage[] =
 	"Usage: pullet rollout start CONFIG [--version V] [--waves LIST] [--every D]\n"
-	"                      [--abort-at P] [--label K=V]... [--salt TEXT]\n"
+	"                      [--abort-at P] [--timeout D] [--label K=V]... [--salt TEXT]\n"
 	"       pullet rollout pause CONFIG\n"
 	"       pullet rollout resume CONFIG\n"
 	"       pullet rollout abort CONFIG\n"
@@ -493,6 +570,7 @@ int cli_rollout(int argc, char **argv)
 		.wave_count = 4,
 		.every_ms = 600000,
 		.abort_at = 2000,
+		.timeout_ms = PLAN_TIMEOUT_MS,
 	};
 	const struct verb_row *v = argc > 1 ? find_verb(argv[1]) : NULL;
 	struct rollout r = {.plan = defaults};

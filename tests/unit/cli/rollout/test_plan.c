@@ -20,6 +20,7 @@ static struct plan make_plan(void)
 		.wave_count = 3,
 		.wave = 2,
 		.every_ms = 600000,
+		.timeout_ms = 60000,
 		.abort_at = 2000,
 		.driver = "0123456789abcdef",
 		.by = "root (uid 0) at \"h\"",
@@ -44,7 +45,7 @@ static void write__then_read__is_the_same(void **state)
 		"\"every_ms\":600000,\"abort_at\":2,\"driver\":\"0123456789abcdef\","
 		"\"by\":\"root (uid 0) at "
 		"\\\"h\\\"\",\"since_ms\":1700000000000,\"why\":\"\",\"digest\":\"\","
-		"\"aborted\":[]}}\n");
+		"\"timeout_ms\":60000,\"aborted\":[]}}\n");
 	assert_int_equal(plan_read(text.data, text.len, &back, why), 0);
 	assert_int_equal(back.state, PLAN_RUNNING);
 	assert_string_equal(back.version, "43");
@@ -52,6 +53,7 @@ static void write__then_read__is_the_same(void **state)
 	assert_int_equal(back.wave_count, 3);
 	assert_int_equal(back.wave, 2);
 	assert_int_equal(back.every_ms, 600000);
+	assert_int_equal(back.timeout_ms, 60000);
 	assert_int_equal(back.abort_at, 2000);
 	assert_string_equal(back.driver, p.driver);
 	assert_string_equal(back.by, p.by);
@@ -204,6 +206,9 @@ static void read__what_is_no_plan__says_what(void **state)
 		{"plan: {v: 1, state: running, waves: [10], wave: 1, every_ms: 1, abort_at: 1, "
 		 "version: '', driver: 12345678901234567, by: '', why: ''}",
 			"version, driver, by or why of its plan"},
+		{"plan: {v: 1, state: running, waves: [10], wave: 1, every_ms: 1, abort_at: 1, "
+		 "timeout_ms: -1}",
+			"timeout_ms of its plan"},
 	};
 	struct plan p;
 	char why[FILE_WHY];
