@@ -18,6 +18,7 @@
 
 #define SAY_EVERY_MS 60000u /* what holds a wave up, on no terminal */
 #define SHARE 10u           /* a turn is a tenth of the time at most */
+#define LAST_WORD_MS 2000u  /* for the note of the end; nobody waits for it longer */
 #define GO_ON (-1)          /* in place of an exit code */
 
 struct drive {
@@ -27,6 +28,8 @@ struct drive {
 	struct plan plan;
 	uint64_t revision;
 	bool hurry, sleeping, interrupted;
+	uint64_t noted_ms; /* 0 = not yet */
+	bool note_failed;
 
 	/* of this command's time */
 	bool has_baseline, in_trouble;
@@ -123,6 +126,42 @@ static int write_plan(struct drive *d, const struct plan *next)
 		say(d, "cannot write to %s: %s; trying again", etcd_name(d->o->document), why);
 	}
 	return GO_ON;
+}
+
+/* Notes that this command drives it, for `pullet rollout status`. A note that cannot be written stops
+ * nothing. */
+static void write_note(struct drive *d)
+{
+	struct place_note note = {.at_ms = loop_sys(d->loop)->wall_ms()};
+	uint64_t now_ms = loop_now_ms(d->loop);
+	char why[FILE_WHY];
+	int r;
+
+	if (d->noted_ms && now_ms - d->noted_ms < DRIVE_NOTE_MS)
+		return;
+	d->noted_ms = now_ms;
+	snprintf(note.driver, sizeof(note.driver), "%s", d->o->driver);
+	r = place_write_note(d->o->document, d->o->key, &note, why);
+	if (r && !d->note_failed)
+		say(d,
+			"cannot write %s.driver to %s: %s: `pullet rollout status` does not know "
+			"that this command lives",
+			d->o->key, etcd_name(d->o->document), why);
+	d->note_failed = r;
+}
+
+/* Notes that it does no longer. */
+static void write_last_note(struct drive *d)
+{
+	struct place_note note = {.at_ms = 0};
+	char why[FILE_WHY];
+
+	if (!d->noted_ms || d->note_failed)
+		return;
+	snprintf(note.driver, sizeof(note.driver), "%s", d->o->driver);
+	etcd_set_deadline(d->o->document, loop_now_ms(d->loop) + LAST_WORD_MS);
+	place_write_note(d->o->document, d->o->key, &note, why);
+	etcd_set_deadline(d->o->document, 0);
 }
 
 static int begin_wave(struct drive *d, size_t wave)
@@ -420,10 +459,11 @@ static int say_end(struct drive *d)
 	return cli_error(CLI_FAILED, d->o->command, "aborted");
 }
 
-static int say_interrupted(const struct drive *d)
+static int say_interrupted(struct drive *d)
 {
 	char text[16];
 
+	write_last_note(d);
 	clear_progress();
 	return cli_error(CLI_FAILED, d->o->command,
 		"interrupted: the rollout stays as it is, at %s%% of the hosts, and nobody drives "
@@ -493,6 +533,7 @@ static int take_turn(struct drive *d)
 		return say_other(d);
 	if (d->plan.state != PLAN_RUNNING)
 		return say_end(d);
+	write_note(d);
 	if (drive_read_rows(d->o->receipts, d->o->config, &roster, &rows, &count, why))
 		return note_trouble(d, d->o->receipts, why);
 	if (d->in_trouble)

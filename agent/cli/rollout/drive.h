@@ -18,6 +18,8 @@
 #include "cli/rollout/tally.h"
 
 #define DRIVE_EVERY_MS 1000u
+#define DRIVE_NOTE_MS 20000u    /* from one note that it drives to the next (place.h) */
+#define DRIVE_SILENT_MS 120000u /* a driver without a note for so long is gone */
 
 struct drive_rollout { /* borrowed */
 	const char *command, *config, *key;

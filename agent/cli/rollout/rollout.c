@@ -345,9 +345,26 @@ static int print_status(const struct rollout *r, const struct status_rollout *s)
 	return code;
 }
 
+/* When the driver spoke last: by its note, or, before it wrote one, by the document. */
+static void read_driver(const struct rollout *r, const struct plan *p, struct status_rollout *s)
+{
+	struct place_note note;
+	char why[FILE_WHY];
+
+	s->driven_ms = p->since_ms;
+	if (p->state != PLAN_RUNNING)
+		return;
+	if (place_read_note(r->document, r->key, &note, why))
+		cli_note(r->command, "%s.driver: %s: whether somebody drives it is unknown", r->key,
+			why);
+	else if (strcmp(note.driver, p->driver) == 0)
+		s->driven_ms = note.at_ms;
+}
+
 static int show_status(struct rollout *r)
 {
-	struct status_rollout s = {.config = r->config, .key = r->key};
+	struct status_rollout s = {
+		.config = r->config, .key = r->key, .wall_ms = sys_real.wall_ms()};
 	struct roster_row *rows;
 	struct roster *roster;
 	struct plan p;
@@ -361,10 +378,11 @@ static int show_status(struct rollout *r)
 		plan_fini(&p);
 		return cli_error(CLI_FAILED, r->command, "%s: %s", etcd_name(r->receipts), why);
 	}
+	read_driver(r, &p, &s);
 	s.plan = &p;
 	s.tally = &t;
 	s.rows = rows;
-	if (tally_count(&p, r->config, rows, s.count, sys_real.wall_ms(), &t))
+	if (tally_count(&p, r->config, rows, s.count, s.wall_ms, &t))
 		code = cli_error(CLI_FAILED, r->command, "out of memory");
 	else
 		code = print_status(r, &s);
