@@ -248,7 +248,8 @@ static void wait__for_what_enough_hosts_run__ends_at_once(void **state)
 	answer_three_hosts();
 	RUN(cli_fleet, "pullet fleet", "wait", "web", "--version", "v2", "--percent", "33.3%",
 		"--etcd", url);
-	assert_ended(CLI_OK, "web: 1 of 3 hosts run v2 (33.3%), 1 rejected what the server has, 1 silent\n", "");
+	assert_ended(CLI_OK,
+		"web: 1 of 3 hosts run v2 (33.3%), 1 rejected what the server has, 1 silent\n", "");
 }
 
 static void wait__that_takes_too_long__shows_who_is_behind(void **state)
