@@ -100,14 +100,14 @@ void config_receipt_fill(
 	config_status(c, &s);
 	published = s.version->generation > 0 && s.version->part_count > 0;
 	state = choose_receipt_state(c, &s, text);
+	snprintf(texts->rejected_digest, sizeof(texts->rejected_digest), "%.16s",
+		s.rejected ? s.rejected->sha256 : "");
 	receipt_version(published ? s.version->parts[0].etag : "", texts->version);
 	receipt_version(s.rejected && s.rejected->part_count ? s.rejected->parts[0].etag : "",
 		texts->rejected);
 	list_other_versions(&s, texts->others);
 	receipt_why(sentence_show(shown, sizeof(shown), text, AUDIENCE_READER), texts->why);
 	snprintf(texts->digest, sizeof(texts->digest), "%.16s", published ? s.version->sha256 : "");
-	snprintf(texts->rejected_digest, sizeof(texts->rejected_digest), "%.16s",
-		s.rejected ? s.rejected->sha256 : "");
 	*ret_receipt = (struct receipt_config){
 		.name = s.settings->name,
 		.generation = s.version->generation,

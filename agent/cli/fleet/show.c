@@ -164,10 +164,7 @@ static void add_host_row(const struct roster_row *row, bool colour, struct table
 
 	buffer_init(&text, 1u << 16);
 	table_add_words(t, row->host, SHOWN, "");
-	table_add(t, shown_state(row),
-		!colour       ? ""
-		: row->silent ? WRAP_BAD
-			      : colour_of(c->state));
+	table_add(t, shown_state(row), !colour ? "" : row->silent ? WRAP_BAD : colour_of(c->state));
 	table_add_words(t, c->version[0] ? c->version : c->digest[0] ? c->digest : "-", SHOWN, "");
 	if (!row->silent)
 		words_time(&text, c->since_ms);

@@ -120,8 +120,10 @@ static int open_signing_key(struct signer *s)
 
 /* ---- one document ---- */
 
-/* A lower number than the present signature's makes a document that agents reject as played back. */
-static int check_given_rev(const struct signer *s, const char *output, const struct minisign_facts *old)
+/* A lower number than the present signature's makes a document that agents reject as played back.
+ */
+static int check_given_rev(
+	const struct signer *s, const char *output, const struct minisign_facts *old)
 {
 	if (!old->has_rev || s->o->rev >= old->rev)
 		return CLI_OK;

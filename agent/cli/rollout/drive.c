@@ -128,8 +128,8 @@ static int write_plan(struct drive *d, const struct plan *next)
 	return GO_ON;
 }
 
-/* Notes that this command drives it, for `pullet rollout status`. A note that cannot be written stops
- * nothing. */
+/* Notes that this command drives it, for `pullet rollout status`. A note that cannot be written
+ * stops nothing. */
 static void write_note(struct drive *d)
 {
 	struct place_note note = {.at_ms = loop_sys(d->loop)->wall_ms()};

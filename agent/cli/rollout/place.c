@@ -192,8 +192,7 @@ static void read_note(const char *data, size_t len, struct place_note *ret)
 
 	if (document_parse(DOCUMENT_JSON, data, len, 0, &d, &error))
 		return;
-	snprintf(ret->driver, sizeof(ret->driver), "%s",
-		node_text(document_root(d), "driver", ""));
+	snprintf(ret->driver, sizeof(ret->driver), "%s", node_text(document_root(d), "driver", ""));
 	ret->at_ms = node_integer(document_root(d), "at_ms", 0);
 	document_free(d);
 }

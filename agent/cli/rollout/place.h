@@ -20,7 +20,8 @@ int place_write(struct etcd *e, const char *key, const struct plan *p, uint64_t 
 	char why[FILE_WHY]);
 
 /*
- * The note of the command that drives a rollout, in a key of its own beside the document, KEY.driver:
+ * The note of the command that drives a rollout, in a key of its own beside the document,
+ * KEY.driver:
  * {"v":1, "driver", "at_ms"}. The document itself is watched by agents, and would make them pull.
  */
 struct place_note {
@@ -31,7 +32,6 @@ struct place_note {
 /* Writes it over the one before. 0 or an error as of etcd_ask(). */
 int place_write_note(
 	struct etcd *e, const char *key, const struct place_note *note, char why[FILE_WHY]);
-int place_read_note(
-	struct etcd *e, const char *key, struct place_note *ret, char why[FILE_WHY]);
+int place_read_note(struct etcd *e, const char *key, struct place_note *ret, char why[FILE_WHY]);
 
 #endif

@@ -177,8 +177,7 @@ static int read_plan(const struct node *map, struct plan *ret, char why[FILE_WHY
 		!read_text(map, "by", ret->by, sizeof(ret->by)) ||
 		!read_text(map, "why", ret->why, sizeof(ret->why)))
 		return damaged(why, "version, driver, by or why");
-	if (node_find(map, "digest") &&
-		!read_text(map, "digest", ret->digest, sizeof(ret->digest)))
+	if (node_find(map, "digest") && !read_text(map, "digest", ret->digest, sizeof(ret->digest)))
 		return damaged(why, "digest");
 	if (read_aborted(node_find(map, "aborted"), ret))
 		return damaged(why, "aborted");

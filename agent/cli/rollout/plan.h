@@ -23,8 +23,8 @@
 #define PLAN_WHOLE 100000u /* 100 %; three decimals */
 #define PLAN_LABELS 16
 #define PLAN_TIMEOUT_MS 3600000u /* by default, and of a plan of before */
-#define PLAN_ABORTED_MAX 16 /* the oldest is forgotten first */
-#define PLAN_DRIVER 17     /* 16 digits and a NUL */
+#define PLAN_ABORTED_MAX 16      /* the oldest is forgotten first */
+#define PLAN_DRIVER 17           /* 16 digits and a NUL */
 
 enum plan_state {
 	PLAN_NONE, /* a document that somebody wrote by hand, or none */
@@ -43,7 +43,7 @@ struct plan {
 	size_t wave_count;
 	size_t wave; /* so many have begun */
 	uint64_t every_ms;
-	uint64_t timeout_ms; /* paused when no host runs the version for so long */
+	uint64_t timeout_ms;            /* paused when no host runs the version for so long */
 	uint32_t abort_at;              /* of PLAN_WHOLE */
 	char driver[PLAN_DRIVER];       /* which command drives it */
 	char by[160], why[RECEIPT_WHY]; /* who changed the state last; why it was
@@ -53,7 +53,8 @@ struct plan {
 	const char *salt; /* NULL = the config's name */
 	struct roster_label labels[PLAN_LABELS];
 	size_t label_count;
-	/* versions, and digests of versions, that were aborted before this rollout, for none of which it opens the way */
+	/* versions, and digests of versions, that were aborted before this rollout, for none of
+	 * which it opens the way */
 	char aborted[PLAN_ABORTED_MAX][RECEIPT_VERSION];
 	size_t aborted_count;
 	struct document *document; /* NULL = none was read */

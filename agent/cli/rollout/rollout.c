@@ -447,9 +447,11 @@ static int read_label(void *target, const char *command, char *text)
 }
 
 static const struct option_row rollout_rows[] = {
-	{"waves", "LIST", "percentages of the hosts (default 1%,10%,50%,100%, the first\nof which is as large "
-		"as it takes to reach a host)", OPTION_READ,
-		.read = read_wave_list, .forms = START},
+	{"waves", "LIST",
+		"percentages of the hosts (default 1%,10%,50%,100%, the first\nof which is as "
+		"large "
+		"as it takes to reach a host)",
+		OPTION_READ, .read = read_wave_list, .forms = START},
 	{"every", "DURATION",
 		"watch a wave that long, once its hosts have decided, before\nthe next one begins "
 		"(default 10m)",

@@ -119,8 +119,7 @@ static void agents__in_each_state__take_what_it_says(void **state)
 
 static void abort__of_a_version_whose_bytes_are_known__holds_them_by_any_name(void **state)
 {
-	static const char sum[] =
-		"0123456789abcdef00112233445566778899aabbccddeeff00112233445566";
+	static const char sum[] = "0123456789abcdef00112233445566778899aabbccddeeff00112233445566";
 	struct plan p = make_plan(), next = make_plan();
 
 	(void)state;
@@ -290,8 +289,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(write__then_read__is_the_same),
 		cmocka_unit_test(agents__in_each_state__take_what_it_says),
-		cmocka_unit_test(
-			abort__of_a_version_whose_bytes_are_known__holds_them_by_any_name),
+		cmocka_unit_test(abort__of_a_version_whose_bytes_are_known__holds_them_by_any_name),
 		cmocka_unit_test(
 			abort__of_one_rollout_after_another__opens_the_way_for_no_version_of_before),
 		cmocka_unit_test(read__what_is_no_plan__says_what),
