@@ -496,6 +496,11 @@ install: all ## install under DESTDIR/PREFIX
 	$(call put,$(DOCDIR),644,README.md ARCHITECTURE.md NEWS.md SECURITY.md LICENSE packaging/openapi.yaml)
 	$(call put,$(DOCDIR)/examples,644,$(wildcard etc/*.yaml etc/*.rollout) packaging/prometheus/pullet.rules.yml packaging/prometheus/pullet.dashboard.json)
 	$(call put,$(DOCDIR)/examples/templates,644,$(wildcard etc/templates/*))
+	$(call put,$(DOCDIR)/examples/kubernetes,644,$(wildcard packaging/kubernetes/*.yaml))
+	$(call put,$(DOCDIR)/examples/kubernetes/base,644,$(wildcard packaging/kubernetes/base/*.yaml))
+	$(call put,$(DOCDIR)/lib,644,lib/GUIDE.md lib/FORMAT.md) # where README.md's links point
+	$(call put,$(DOCDIR)/packaging,644,packaging/README.md)
+	$(call put,$(DOCDIR)/packaging/container,644,packaging/container/README.md)
 	$(call put,$(DEVDOCDIR),644,lib/GUIDE.md lib/FORMAT.md)
 	$(call put,$(BASHDIR),644,packaging/completions/pullet.bash,pullet)
 	$(call put,$(FISHDIR),644,packaging/completions/pullet.fish)

@@ -33,7 +33,9 @@ deb() { # in the export, what is packaging/deb here is debian/
 	for type in path service; do
 		cp "packaging/systemd/pullet-changed@.$type" "debian/pullet@.pullet-changed.$type"
 	done
-	cp packaging/systemd/pullet-ready.service debian/pullet.pullet-ready.service
+	for unit in ready relay; do
+		cp "packaging/systemd/pullet-$unit.service" "debian/pullet.pullet-$unit.service"
+	done
 	logged dpkg-buildpackage -us -uc --jobs=auto
 	cd "$work"
 	rm -r "pullet-$version"

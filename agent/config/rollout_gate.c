@@ -21,7 +21,8 @@ static int decide_takes(
 {
 	const struct rollout_host host = {
 		c->env->host, c->env->labels, c->env->label_count, c->env->sys->wall_ms()};
-	const char *version = VERSION_TEXT(latest_version(c));
+	const struct version *latest = latest_version(c);
+	const char *version = VERSION_TEXT(latest);
 	struct document *d = NULL;
 	struct document_error error;
 	bool json = strcmp(part->facts.type, "json") == 0;
@@ -40,7 +41,7 @@ static int decide_takes(
 		&d, &error);
 	if (r == 0)
 		r = rollout_decide(document_root(d), &host, c->settings->name,
-			version ? version : "", ret_takes, why);
+			version ? version : "", latest ? latest->sha256 : "", ret_takes, why);
 	else
 		snprintf(why, FILE_WHY, "%u:%u: %s", error.line, error.column, error.message);
 	document_free(d);

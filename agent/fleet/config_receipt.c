@@ -100,6 +100,8 @@ void config_receipt_fill(
 	config_status(c, &s);
 	published = s.version->generation > 0 && s.version->part_count > 0;
 	state = choose_receipt_state(c, &s, text);
+	snprintf(texts->rejected_digest, sizeof(texts->rejected_digest), "%.16s",
+		s.rejected ? s.rejected->sha256 : "");
 	receipt_version(published ? s.version->parts[0].etag : "", texts->version);
 	receipt_version(s.rejected && s.rejected->part_count ? s.rejected->parts[0].etag : "",
 		texts->rejected);
@@ -115,6 +117,7 @@ void config_receipt_fill(
 		.state = state,
 		.why = texts->why,
 		.rejected = texts->rejected,
+		.rejected_digest = texts->rejected_digest,
 		.pulled_ms = published ? s.version->pulled_ms : 0,
 	};
 }

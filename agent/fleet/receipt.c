@@ -134,6 +134,8 @@ void receipt_add(const struct receipt_config *c, struct buffer *out)
 		json_writer_text(out, "why", c->why);
 	if (c->rejected[0])
 		json_writer_text(out, "rejected", c->rejected);
+	if (c->rejected_digest[0])
+		json_writer_text(out, "rejected_digest", c->rejected_digest);
 	time_member(out, "since_ms", c->since_ms);
 	time_member(out, "pulled_ms", c->pulled_ms);
 	json_writer_end_object(out);
@@ -213,6 +215,7 @@ static void read_config_receipt(struct reader *in, const struct node *n, struct 
 		.state = read_receipt_state(n),
 		.why = keep_member(in, n, "why"),
 		.rejected = keep_member(in, n, "rejected"),
+		.rejected_digest = keep_member(in, n, "rejected_digest"),
 		.since_ms = positive_member(n, "since_ms"),
 		.pulled_ms = positive_member(n, "pulled_ms"),
 	};
@@ -226,6 +229,7 @@ static void read_receipt_name(struct reader *in, const struct node *n, struct re
 		.digest = "",
 		.why = "",
 		.rejected = "",
+		.rejected_digest = "",
 		.state = RECEIPT_OTHER};
 }
 
@@ -346,6 +350,7 @@ static enum receipt_fault check_config_receipt(const struct receipt_config *c)
 	f = worse_fault(f, check_receipt_text(c->version, '!', RECEIPT_VERSION));
 	f = worse_fault(f, check_receipt_text(c->rejected, '!', RECEIPT_VERSION));
 	f = worse_fault(f, check_receipt_text(c->digest, '!', RECEIPT_DIGEST));
+	f = worse_fault(f, check_receipt_text(c->rejected_digest, '!', RECEIPT_DIGEST));
 	f = worse_fault(f, check_receipt_text(c->others, ' ', RECEIPT_OTHERS));
 	return worse_fault(f, strlen(c->why) < RECEIPT_WHY ? RECEIPT_SOUND : RECEIPT_LARGE);
 }

@@ -3,9 +3,10 @@
  *
  * Below a prefix each agent has a key with the name of its host, under a lease: {"v":1, "host",
  * "pullet", "since_ms", "labels": {}, "configs": {NAME: {"generation", "version", "others",
- * "digest", "state", "why", "rejected", "since_ms", "pulled_ms"}}}. Nothing is left out: configs
- * beyond the first RECEIPT_CONFIGS are in HOST#2, HOST#3 and so on, with "page" and "pages", so
- * that a change writes one page. PREFIX known/HOST, without a lease, says which hosts are expected:
+ * "digest", "state", "why", "rejected", "rejected_digest", "since_ms", "pulled_ms"}}}. Nothing is
+ * left out: configs beyond the first RECEIPT_CONFIGS are in HOST#2, HOST#3 and so on, with "page"
+ * and "pages", so that a change writes one page. PREFIX known/HOST, without a lease, says which
+ * hosts are expected:
  * {"v":1, "first_ms", "labels": {}, "configs": [NAME]}. Unknown members are ignored.
  *
  * Threads: any. Ownership: texts of a receipt that is written are borrowed; one that was read
@@ -52,10 +53,11 @@ struct receipt_config {
 	const char *others;  /* of the further layers, with a blank between them; "" = none */
 	const char *digest;  /* of the bytes of all layers */
 	enum receipt_state state;
-	const char *why;      /* reason of the state; "" = none */
-	const char *rejected; /* the server's version, if it is not published; "" = none */
-	int64_t since_ms;     /* wall clock: of version and state */
-	int64_t pulled_ms;    /* wall clock: of the current version; 0 = none */
+	const char *why;             /* reason of the state; "" = none */
+	const char *rejected;        /* the server's version, if it is not published; "" = none */
+	const char *rejected_digest; /* of its bytes, as digest */
+	int64_t since_ms;            /* wall clock: of version and state */
+	int64_t pulled_ms;           /* wall clock: of the current version; 0 = none */
 };
 
 struct receipt {
@@ -78,7 +80,8 @@ enum receipt_fault {
 
 /* Room for the texts of one config. */
 struct receipt_texts {
-	char version[RECEIPT_VERSION], rejected[RECEIPT_VERSION], digest[RECEIPT_DIGEST];
+	char version[RECEIPT_VERSION], rejected[RECEIPT_VERSION];
+	char digest[RECEIPT_DIGEST], rejected_digest[RECEIPT_DIGEST];
 	char others[RECEIPT_OTHERS], why[RECEIPT_WHY];
 };
 

@@ -127,11 +127,16 @@ static void update_item(
 	struct item *item = &r->items[i];
 	uint64_t hash, stand;
 
-	*c = (struct receipt_config){
-		.version = "", .others = "", .digest = "", .why = "", .rejected = ""};
+	*c = (struct receipt_config){.version = "",
+		.others = "",
+		.digest = "",
+		.why = "",
+		.rejected = "",
+		.rejected_digest = ""};
 	r->env.look(r->env.arg, i, c, texts);
 	stand = hash_stand(c);
 	hash = hash_text(hash_text(stand, c->why), c->rejected);
+	hash = hash_text(hash, c->rejected_digest);
 	item->applying = c->state == RECEIPT_APPLYING;
 	if (stand != item->stand)
 		item->since_ms = r->env.sys->wall_ms();

@@ -626,8 +626,11 @@ int roster_sum(const struct roster_row *rows, size_t count, const char *version,
 		return -ENOMEM;
 	while (s.count < count && strcmp(rows[s.count].runs->name, s.config) == 0) {
 		s.silent += rows[s.count].silent;
-		if (!rows[s.count].silent)
+		if (!rows[s.count].silent) {
+			s.rejected += rows[s.count].runs->state == RECEIPT_REJECTED;
+			s.held += rows[s.count].runs->state == RECEIPT_HELD;
 			runs[n++] = rows[s.count].runs;
+		}
 		s.count++;
 	}
 	e = group_runs(&s, runs, n);

@@ -81,6 +81,8 @@ struct roster_sum { /* of one config */
 	const struct roster_row *rows;
 	size_t count; /* hosts with this config */
 	size_t silent;
+	size_t rejected;    /* hosts that rejected, or rolled back, what their server has */
+	size_t held;        /* hosts that hold it back: the rollout's, or an operator's rollback */
 	size_t on_it;       /* hosts that run the wanted version */
 	const char *wanted; /* the given version (or digest), or the newest; NULL = unknown */
 	struct roster_group *groups; /* most hosts first */

@@ -8,10 +8,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <time.h>
 
 #include "crypto/digest.h"
 #include "base/etag.h"
+
+#define LEAST_DIGEST 12
 
 static int fail_at(char why[FILE_WHY], const struct node *n, const char *what)
 {
@@ -112,11 +115,19 @@ static const char *label_of(const struct rollout_host *host, const char *name)
 	return NULL;
 }
 
+/* 12 digits or more of the digest, as receipts and `pullet history` show them. */
+static bool begins_digest(const char *text, const char *digest)
+{
+	size_t len = strlen(text);
+
+	return len >= LEAST_DIGEST && strncasecmp(text, digest, len) == 0;
+}
+
 static const char no_version[] = "version must be a text, or a list of texts";
 
-/* Is the rollout about this version? */
-static int match_versions(
-	const struct node *n, const char *version, bool *ret_match, char why[FILE_WHY])
+/* Is the rollout about this version, or these bytes? */
+static int match_versions(const struct node *n, const char *version, const char *digest,
+	bool *ret_match, char why[FILE_WHY])
 {
 	const struct node *last = n->type == NODE_LIST ? NULL : n->next;
 	uint64_t hash = etag_hash(version);
@@ -128,7 +139,7 @@ static int match_versions(
 	for (const struct node *v = n->type == NODE_LIST ? n->first : n; v != last; v = v->next) {
 		if (read_text(v, no_version, &about, why))
 			return -EINVAL;
-		*ret_match |= etag_hash(about) == hash;
+		*ret_match |= etag_hash(about) == hash || begins_digest(about, digest);
 	}
 	return 0;
 }
@@ -217,7 +228,7 @@ static int check_share(
 }
 
 int rollout_decide(const struct node *root, const struct rollout_host *host, const char *config,
-	const char *version, bool *ret_takes, char why[FILE_WHY])
+	const char *version, const char *digest, bool *ret_takes, char why[FILE_WHY])
 {
 	const char *salt = config;
 	bool about = true;
@@ -229,7 +240,7 @@ int rollout_decide(const struct node *root, const struct rollout_host *host, con
 	if (r == 0 && plan.salt)
 		r = read_text(plan.salt, "salt must be a text", &salt, why);
 	if (r == 0 && plan.version)
-		r = match_versions(plan.version, version, &about, why);
+		r = match_versions(plan.version, version, digest, &about, why);
 	if (r == 0 && plan.percent)
 		r = read_share(plan.percent, &percent, why);
 	if (r == 0 && plan.waves)

@@ -4,7 +4,9 @@
  *     percent: 10            # of the hosts; 100 when neither it nor waves is there
  *     salt: web-2026-11      # another salt, another order of hosts; the config's name
  *     labels: {zone: eu-1}   # only hosts with all of these (agent: labels)
- *     version: "42"          # it is about this one (or these: a list); any other is for everybody
+ *     version: "42"          # it is about this one (or these: a list); any other is for everybody;
+ *                            # a version by its server's name for it, or its bytes by 12 digits or
+ *                            # more of their digest, so that the same under another name is meant
  *     waves:                 # instead of percent; before the first one nobody
  *       - {at: 2026-11-21T03:00:00Z, percent: 1}
  *       - {at: 2026-11-21T04:00:00Z, percent: 100}
@@ -35,10 +37,11 @@ struct rollout_host { /* borrowed */
 	int64_t wall_ms;
 };
 
-/* Whether this host takes that version of that config, or why not. 0; -EINVAL: the document is not
+/* Whether this host takes that version of that config, or why not; digest: the SHA-256 of its bytes
+ * in hexadecimal, "" = unknown. 0; -EINVAL: the document is not
  * a rollout, with a sentence that says where; -ENOMEM. */
 int rollout_decide(const struct node *root, const struct rollout_host *host, const char *config,
-	const char *version, bool *ret_takes, char why[FILE_WHY]);
+	const char *version, const char *digest, bool *ret_takes, char why[FILE_WHY]);
 /* The host's place, in [0, 100). 0 or -ENOMEM. */
 int rollout_place(const char *salt, const char *host, double *ret_percent);
 

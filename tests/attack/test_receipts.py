@@ -50,7 +50,7 @@ class Ghosts(test_fleet.Case):
         for at in range(0, len(pairs), size):
             self.etcd.put_all(dict(pairs[at:at + size]), leases=dict(zip([k for k, _ in pairs[at:at + size]], leases[at:at + size])))
         out, _ = self.fleet('web', '--ghosts')
-        self.assertRegex(out, rf'^web: 2 of 4 hosts run {v(9)} \(50\.0%\)\n')
+        self.assertRegex(out, rf'^web: 2 of 4 hosts run {v(9)} \(50\.0%\), 2 rejected what the server has\n')
         self.assertIn(f'{len(pairs)} {kind}', out)
         found = json.loads(self.fleet('--json', 'web')[0])
         named = {ghost['key'] for ghost in found['ghosts'] if ghost['why'] == kind}

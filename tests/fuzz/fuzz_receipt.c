@@ -37,6 +37,7 @@ static void check_same(const struct receipt *a, const struct receipt *b, bool kn
 		demand(!strcmp(x->digest, y->digest) && !strcmp(x->why, y->why));
 		demand(x->state == y->state && !strcmp(x->rejected, y->rejected));
 		demand(!strcmp(x->others, y->others));
+		demand(!strcmp(x->rejected_digest, y->rejected_digest));
 		demand(x->since_ms == y->since_ms && x->pulled_ms == y->pulled_ms);
 	}
 }

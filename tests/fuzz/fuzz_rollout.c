@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (document_parse(DOCUMENT_YAML, (const char *)data, size, 0, &d, &error))
 		return 0;
-	r = rollout_decide(document_root(d), &host, "web", "42", &takes, why);
+	r = rollout_decide(document_root(d), &host, "web", "42", "0123456789abcdef", &takes, why);
 	if (r != 0 && r != -EINVAL)
 		abort();
 	if ((r || !takes) && (!why[0] || strlen(why) >= FILE_WHY))

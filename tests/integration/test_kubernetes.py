@@ -51,6 +51,14 @@ class Kustomize(harness.Case):
         for chosen in self.objects:
             self.assertLessEqual(chosen['spec']['selector']['matchLabels'].items(), labels.items(), chosen['kind'])
 
+    def test_the_sidecar_is_asked_as_the_base_is(self):
+        with open(os.path.join(os.path.dirname(BASE.rstrip('/')), 'sidecar.yaml'), encoding='utf-8') as f:
+            config, _, deployment = yaml.safe_load_all(f)
+        sidecar, = deployment['spec']['template']['spec']['initContainers']
+        for member in ('ports', 'startupProbe', 'readinessProbe', 'livenessProbe'):
+            self.assertEqual(sidecar[member], self.pullet[member])
+        self.assertEqual(yaml.safe_load(config['data']['pullet.yaml'])['agent'], self.settings['agent'])
+
     def ask(self, path):
         try:
             with urllib.request.urlopen(f'http://127.0.0.1:{self.port}{path}', timeout=harness.DEADLINE) as answer:

@@ -154,6 +154,9 @@ configs:
         self.until_state(lambda s: s['waves'][0]['undecided'] == s['waves'][0]['hosts'] and s['outside']['hosts'] == 0)
         self.assertEqual(self.running(2), set(self.hosts))
 
+        # its bytes are held as well, whatever name their server gives them later
+        self.assertIn(hashlib.sha256(b'n: 3\n').hexdigest()[:16], self.document()['version'])
+
         # a bad one is aborted by the receipts of its first wave, and the next version reaches all at once
         driver = self.drive('start', '--version', v(200), '--waves', '20%,100%', '--every', '1s', '--abort-at', '2%')
         driver.log.wait('wave 1 of 2')
@@ -210,7 +213,7 @@ class Driver(Case):
         self.assertRegex(self.lines(driver, 0), 'wave 2 of 2: 18 of 20 hosts run v2; the rollout is finished$')
         self.assertIn('is finished: it cannot be resumed', self.rollout('resume', check=1)[1])
         self.assertIn('aborted: no other host takes it', self.rollout('abort')[0])
-        self.assertEqual((self.document()['percent'], self.document()['version']), (0, 'v2'))
+        self.assertEqual((self.document()['percent'], self.document()['version']), (0, ['v2', '0' * 16]))
 
     def test_it_is_aborted_when_the_share_is_reached_and_not_before(self):
         driver = self.drive('start', '--version', 'v2', '--waves', '50%,100%', '--abort-at', f'{200 / len(self.half):.3f}')
@@ -224,6 +227,41 @@ class Driver(Case):
         state = self.status()
         self.assertEqual((state['state'], state['percent'], state['waves'][0]['rejected'], state['waves'][1]['rejected']), ('aborted', 0, 2, 0))
 
+    def test_a_wave_that_nobody_runs_is_no_success(self):
+        first = min(self.hosts, key=place)
+        self.assertRegex(self.rollout('start', '--version', 'v2', '--waves', '0.001,100', check=1)[1], rf'the first wave, 0.001%, reaches no host: the first one is reached at {place(first):.2f}')
+        self.assertIsNone(self.etcd.get(DOCUMENT))
+
+        # pinned by an operator, and so not waited for; nothing is known of the version
+        self.receive(self.half, state='pinned', why='by root')
+        driver = self.drive('start', '--version', 'v2', '--waves', '50,100', '--every', '0s', '--timeout', '1s')
+        out = self.lines(driver, 4)
+        self.assertIn('no host has seen v2 yet: publish it now; if it is misspelt, `pullet rollout abort web`', out)
+        self.assertRegex(out, rf'no host of {len(self.half)} runs v2: {self.half[0]} \(pinned: by root\), .*; waiting for one for 1s, then it is paused')
+        self.assertRegex(out, rf'paused at 50%: no host of {len(self.half)} runs v2: .*`pullet rollout resume web` waits again')
+        self.assertEqual((self.document()['percent'], self.document()['plan']['state'], self.document()['plan']['wave']), (50, 'paused', 1))
+        self.assertRegex(self.rollout('status')[0], r'web: the rollout of v2 is paused, wave 1 of 2, .*\n +no host of \d+ runs v2: ')
+        self.receive(self.hosts, version='v2')
+        driver = self.drive('resume')
+        self.assertIn('the rollout is finished', self.lines(driver, 0))
+        self.assertEqual(self.document()['plan']['why'], '')
+
+    def test_without_a_receipt_nothing_is_finished(self):
+        for host in self.hosts:
+            self.etcd.delete(PREFIX + host)
+            self.etcd.delete(PREFIX + 'known/' + host)
+        driver = self.drive('start', '--version', 'v2', '--waves', '100%', '--every', '0s', '--timeout', '1s')
+        self.assertRegex(self.lines(driver, 4), 'paused at 100%: the waves up to 100% reach no host that has a receipt: start again with a larger first wave')
+
+    def test_the_first_wave_of_the_default_reaches_a_host(self):
+        first = min(self.hosts, key=place)
+        self.receive([first], state='held', rejected='v3', why='rollout: not yet')
+        driver = self.drive('start', '--version', 'v2')
+        driver.log.wait('no host has seen v2 yet, and v3 is what they hold back: if you mean that one, `pullet rollout abort web`')
+        driver.log.wait('wave 1 of .*: v2 goes to .*: 1 host')
+        self.assertEqual(self.document()['plan']['waves'][-1], 100)
+        self.assertTrue(self.document()['percent'] > place(first))
+
     def test_a_signal_another_driver_and_another_document_end_it_and_the_document_stays(self):
         first = self.drive('start', '--version', 'v2', '--waves', '50%,100%')
         first.log.wait('wave 1 of 2')
@@ -231,12 +269,22 @@ class Driver(Case):
         second.log.wait('wave 1 of 2')
         self.assertRegex(self.lines(first, 1), 'root .* has taken the rollout over|uid .* has taken the rollout over')
         before = self.etcd.get(DOCUMENT)
+        self.until(lambda: self.etcd.get(DOCUMENT + '.driver'), lambda: 'no note of the driver')
+        self.assertRegex(self.rollout('status')[0], r'\n  the command that drives it spoke \d+s ago\n')
+        self.assertTrue(self.status()['driven'])
         second.signal(signal.SIGINT)
         self.assertIn('interrupted: the rollout stays as it is, at 50% of the hosts, and nobody drives it: `pullet rollout resume web` goes on', self.lines(second, 1))
         self.assertEqual(self.etcd.get(DOCUMENT), before)
         self.assertRegex(self.rollout('start', '--version', 'v3', check=1)[1], 'a rollout of v2 is running, at 50%, by .*: `pullet rollout resume web` goes on with it')
+        self.assertIn('nobody drives it: the command that did has ended: `pullet rollout resume web` goes on', self.rollout('status')[0])
+        self.assertFalse(self.status()['driven'])
+        # one that was killed: its last note grows old
+        note = json.loads(self.etcd.get(DOCUMENT + '.driver'))
+        self.etcd.put(DOCUMENT + '.driver', json.dumps({**note, 'at_ms': 1700000000000}))
+        self.assertIn('nobody drives it: the command that did spoke last at 2023-11-14T22:13:20Z: `pullet rollout resume web`', self.rollout('status')[0])
         third = self.drive('resume')
         third.log.wait('wave 1 of 2')
+        self.assertTrue(self.status()['driven'])
         self.etcd.put(DOCUMENT, 'percent: 7\n')
         self.assertIn(f'somebody replaced or deleted the rollout document {DOCUMENT}', self.lines(third, 1))
         self.assertEqual(self.etcd.get(DOCUMENT), b'percent: 7\n')

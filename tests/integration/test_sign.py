@@ -148,6 +148,11 @@ class Sign(Case):
         self.assertLessEqual(abs(said() - time.time()), harness.DEADLINE, 'a forged one does not count')
         self.run_('sign', 'doc', '-s', 'k', '--rev', '18446744073709551615')
         self.assertIn('its rev is the last there is', self.run_('sign', 'doc', '-s', 'k', code=1))
+        before = self.read('doc.minisig')
+        self.assertIn('doc.minisig has rev=18446744073709551615: agents that accepted that reject rev=7 as an old version', self.run_('sign', 'doc', '-s', 'k', '--rev', '7', code=1))
+        self.assertEqual(self.read('doc.minisig'), before)
+        os.unlink(self.path('doc.minisig'))
+        self.assertEqual(self.run_('sign', 'doc', '-s', 'k', '--rev', '7'), 'doc.minisig: rev=7 path=/doc\n')
 
     def test_what_it_refuses(self):
         self.write('a b', '1')

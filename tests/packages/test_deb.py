@@ -18,6 +18,7 @@ CONTENTS = {
         -rw-r--r-- lib/systemd/system/pullet-changed@.path
         -rw-r--r-- lib/systemd/system/pullet-changed@.service
         -rw-r--r-- lib/systemd/system/pullet-ready.service
+        -rw-r--r-- lib/systemd/system/pullet-relay.service
         -rw-r--r-- lib/systemd/system/pullet.service
         -rwxr-xr-x usr/bin/pullet
         -rw-r--r-- usr/lib/sysusers.d/pullet.conf
@@ -63,7 +64,8 @@ CONTENTS = {
 }
 NATIVE = '/usr/lib/python3/dist-packages/pullet/_native.abi3.so'
 DOCUMENTS = {  # that a reader is told of
-    'pullet': ('README.md.gz', 'NEWS.md.gz', 'examples/pullet.minimal.yaml', 'copyright'),
+    'pullet': ('README.md.gz', 'NEWS.md.gz', 'examples/pullet.minimal.yaml', 'lib/GUIDE.md.gz', 'packaging/README.md', 'packaging/container/README.md',
+               'examples/kubernetes/sidecar.yaml', 'copyright'),
     'libpullet-dev': ('GUIDE.md.gz', 'FORMAT.md.gz', 'copyright'),
 }
 

@@ -21,6 +21,7 @@ CONTENTS = {
         - 100644 root:root /usr/lib/systemd/system/pullet-changed@.path
         - 100644 root:root /usr/lib/systemd/system/pullet-changed@.service
         - 100644 root:root /usr/lib/systemd/system/pullet-ready.service
+        - 100644 root:root /usr/lib/systemd/system/pullet-relay.service
         - 100644 root:root /usr/lib/systemd/system/pullet.service
         - 100644 root:root /usr/lib/sysusers.d/pullet.conf
         - 100644 root:root /usr/lib/tmpfiles.d/pullet.conf

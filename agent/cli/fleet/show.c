@@ -1,6 +1,8 @@
 /* Tables and JSON of a fleet. Surprising: percentages are cut, not rounded: 100.0% is all hosts. */
 #include "cli/fleet/show.h"
 
+#include <string.h>
+
 #include "text/json_writer.h"
 #include "cli/common/operate.h"
 #include "cli/text/table.h"
@@ -69,6 +71,18 @@ static void append_states(const struct roster_group *g, struct buffer *out)
 
 /* ---- the versions ---- */
 
+/* All hosts may run the newest version that is published, and none what its server has. */
+static void append_refusals(const struct roster_sum *s, struct buffer *out)
+{
+	if (s->rejected)
+		buffer_printf(out, ", %zu rejected", s->rejected);
+	if (s->held)
+		buffer_printf(out, "%s %zu hold%s back", s->rejected ? " and" : ",", s->held,
+			s->held == 1 ? "s" : "");
+	if (s->rejected || s->held)
+		buffer_append_string(out, " what the server has");
+}
+
 void fleet_headline(const struct roster_sum *s, struct buffer *out)
 {
 	words_text(out, s->config);
@@ -83,6 +97,7 @@ void fleet_headline(const struct roster_sum *s, struct buffer *out)
 		append_percent(s->on_it, s->count, out);
 		buffer_append_string(out, ")");
 	}
+	append_refusals(s, out);
 	if (s->silent)
 		buffer_printf(out, ", %zu silent", s->silent);
 	buffer_append_string(out, "\n");
@@ -130,6 +145,18 @@ void fleet_versions(const struct roster_sum *s, struct buffer *out)
 
 /* ---- the hosts ---- */
 
+/* A version that its probe rolled back was published, unlike one that a check rejected. */
+static const char *shown_state(const struct roster_row *row)
+{
+	const struct receipt_config *c = row->runs;
+
+	if (row->silent)
+		return "silent";
+	if (c->state == RECEIPT_REJECTED && strncmp(c->why, "probe: ", strlen("probe: ")) == 0)
+		return "rolled back";
+	return receipt_state_name(c->state);
+}
+
 static void add_host_row(const struct roster_row *row, bool colour, struct table *t)
 {
 	const struct receipt_config *c = row->runs;
@@ -137,10 +164,7 @@ static void add_host_row(const struct roster_row *row, bool colour, struct table
 
 	buffer_init(&text, 1u << 16);
 	table_add_words(t, row->host, SHOWN, "");
-	table_add(t, row->silent ? "silent" : receipt_state_name(c->state),
-		!colour       ? ""
-		: row->silent ? WRAP_BAD
-			      : colour_of(c->state));
+	table_add(t, shown_state(row), !colour ? "" : row->silent ? WRAP_BAD : colour_of(c->state));
 	table_add_words(t, c->version[0] ? c->version : c->digest[0] ? c->digest : "-", SHOWN, "");
 	if (!row->silent)
 		words_time(&text, c->since_ms);
@@ -310,6 +334,8 @@ void fleet_json(const struct roster_sum *s, struct buffer *out)
 	json_writer_number(out, "count", s->count);
 	json_writer_number(out, "on_it", s->on_it);
 	json_percent(s->on_it, s->count, out);
+	json_writer_number(out, "rejected", s->rejected);
+	json_writer_number(out, "held", s->held);
 	json_writer_number(out, "silent", s->silent);
 	json_writer_begin_array(out, "versions");
 	for (size_t i = 0; i < s->group_count; i++) {

@@ -120,6 +120,20 @@ static int open_signing_key(struct signer *s)
 
 /* ---- one document ---- */
 
+/* A lower number than the present signature's makes a document that agents reject as played back.
+ */
+static int check_given_rev(
+	const struct signer *s, const char *output, const struct minisign_facts *old)
+{
+	if (!old->has_rev || s->o->rev >= old->rev)
+		return CLI_OK;
+	return cli_error(CLI_FAILED, s->command,
+		"%s has rev=%" PRIu64 ": agents that accepted that reject rev=%" PRIu64
+		" as an old version; give a higher one, or leave --rev out. If no agent ever had "
+		"it, remove that file first",
+		output, old->rev, s->o->rev);
+}
+
 /* The number of a document: given, or one more than in its present signature. */
 static int choose_rev(const struct signer *s, const char *output, uint64_t *ret_rev)
 {
@@ -129,13 +143,11 @@ static int choose_rev(const struct signer *s, const char *output, uint64_t *ret_
 	int r;
 
 	*ret_rev = s->o->has_rev ? s->o->rev : (uint64_t)sys_real.wall_ms() / 1000;
-	if (s->o->has_rev)
-		return CLI_OK;
 	buffer_init(&old, MINISIGN_MAX_FILE);
 	r = trusted_read(&sys_real, output, &old, why);
 	if (r == 0)
 		r = minisign_read_comment(s->public_key, old.data ? old.data : "", old.len, &facts);
-	else if (r != -ENOENT && r != -EMSGSIZE)
+	else if (r != -ENOENT && r != -EMSGSIZE && !s->o->has_rev)
 		r = cli_error(CLI_FAILED, s->command,
 			"%s cannot be read: %s; set the number with --rev", output, why);
 	buffer_fini(&old);
@@ -143,6 +155,8 @@ static int choose_rev(const struct signer *s, const char *output, uint64_t *ret_
 		return r;
 	if (r || !facts.has_rev)
 		return CLI_OK;
+	if (s->o->has_rev)
+		return check_given_rev(s, output, &facts);
 	if (facts.rev == UINT64_MAX)
 		return cli_error(CLI_FAILED, s->command,
 			"%s: its rev is the last there is: use another key", output);

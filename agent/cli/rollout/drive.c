@@ -18,6 +18,7 @@
 
 #define SAY_EVERY_MS 60000u /* what holds a wave up, on no terminal */
 #define SHARE 10u           /* a turn is a tenth of the time at most */
+#define LAST_WORD_MS 2000u  /* for the note of the end; nobody waits for it longer */
 #define GO_ON (-1)          /* in place of an exit code */
 
 struct drive {
@@ -27,6 +28,8 @@ struct drive {
 	struct plan plan;
 	uint64_t revision;
 	bool hurry, sleeping, interrupted;
+	uint64_t noted_ms; /* 0 = not yet */
+	bool note_failed;
 
 	/* of this command's time */
 	bool has_baseline, in_trouble;
@@ -34,6 +37,7 @@ struct drive {
 	size_t wave;                        /* that was announced */
 	bool hold_announced;
 	uint64_t settled_ms, said_ms; /* 0 = not yet */
+	uint64_t vain_ms;             /* since then no host runs it; 0 = one does */
 };
 
 /* ---- output ---- */
@@ -122,6 +126,42 @@ static int write_plan(struct drive *d, const struct plan *next)
 		say(d, "cannot write to %s: %s; trying again", etcd_name(d->o->document), why);
 	}
 	return GO_ON;
+}
+
+/* Notes that this command drives it, for `pullet rollout status`. A note that cannot be written
+ * stops nothing. */
+static void write_note(struct drive *d)
+{
+	struct place_note note = {.at_ms = loop_sys(d->loop)->wall_ms()};
+	uint64_t now_ms = loop_now_ms(d->loop);
+	char why[FILE_WHY];
+	int r;
+
+	if (d->noted_ms && now_ms - d->noted_ms < DRIVE_NOTE_MS)
+		return;
+	d->noted_ms = now_ms;
+	snprintf(note.driver, sizeof(note.driver), "%s", d->o->driver);
+	r = place_write_note(d->o->document, d->o->key, &note, why);
+	if (r && !d->note_failed)
+		say(d,
+			"cannot write %s.driver to %s: %s: `pullet rollout status` does not know "
+			"that this command lives",
+			d->o->key, etcd_name(d->o->document), why);
+	d->note_failed = r;
+}
+
+/* Notes that it does no longer. */
+static void write_last_note(struct drive *d)
+{
+	struct place_note note = {.at_ms = 0};
+	char why[FILE_WHY];
+
+	if (!d->noted_ms || d->note_failed)
+		return;
+	snprintf(note.driver, sizeof(note.driver), "%s", d->o->driver);
+	etcd_set_deadline(d->o->document, loop_now_ms(d->loop) + LAST_WORD_MS);
+	place_write_note(d->o->document, d->o->key, &note, why);
+	etcd_set_deadline(d->o->document, 0);
 }
 
 static int begin_wave(struct drive *d, size_t wave)
@@ -267,12 +307,50 @@ static void say_open_hosts(struct drive *d, const struct tally *t, size_t open)
 	buffer_fini(&hosts);
 }
 
+/* No host runs the version yet: a wave that reached nobody, or of which nothing is heard, is no
+ * success. */
+static int wait_for_first(struct drive *d, const struct tally *t, size_t open)
+{
+	uint64_t now_ms = loop_now_ms(d->loop);
+	char text[1024], why[RECEIPT_WHY], limit[24], share[16];
+	struct buffer hosts;
+	bool first = !d->vain_ms;
+
+	d->vain_ms = first ? now_ms : d->vain_ms;
+	settings_duration_text(d->plan.timeout_ms, limit);
+	plan_percent_text(plan_percent(&d->plan), share);
+	buffer_init(&hosts, 1u << 14);
+	for (int i = TALLY_HELD; i < TALLY_STANDS; i++)
+		append_hosts(&hosts, t, (enum tally_stand)i);
+	if (!t->begun.hosts)
+		snprintf(text, sizeof(text),
+			"the waves up to %s%% reach no host that has a receipt: start again with a "
+			"larger first wave, or give the agents a `report:`",
+			share);
+	else
+		snprintf(text, sizeof(text), "no host of %zu runs %.64s: %s", t->begun.hosts,
+			d->plan.version, hosts.data ? hosts.data : "");
+	buffer_fini(&hosts);
+	if (now_ms - d->vain_ms >= d->plan.timeout_ms) {
+		receipt_why(text, why);
+		return end_plan(d, PLAN_PAUSED, why);
+	}
+	if (first && !open)
+		say(d, "%s; waiting for one for %s, then it is paused", text, limit);
+	else if (open)
+		say_open_hosts(d, t, open);
+	return GO_ON;
+}
+
 static int follow_wave(struct drive *d, const struct tally *t)
 {
 	size_t open = count_open(d, t);
 	bool last = d->plan.wave == d->plan.wave_count;
 	char every[24], tail[80] = "";
 
+	if (!t->begun.stands[TALLY_RUNS])
+		return wait_for_first(d, t, open);
+	d->vain_ms = 0;
 	if (open) {
 		say_open_hosts(d, t, open);
 		return GO_ON;
@@ -290,6 +368,19 @@ static int follow_wave(struct drive *d, const struct tally *t)
 	return begin_wave(d, d->plan.wave + 1);
 }
 
+/* Notes the digest of the version's bytes, for an abort, as soon as a receipt has it. */
+static bool learn_digest(struct drive *d, const struct roster_row *rows, size_t count)
+{
+	const char *digest = tally_digest(rows, count, d->plan.version);
+	struct plan next = d->plan;
+
+	if (d->plan.digest[0] || !digest)
+		return false;
+	snprintf(next.digest, sizeof(next.digest), "%s", digest);
+	write_plan(d, &next);
+	return true;
+}
+
 static int decide_turn(struct drive *d, const struct roster_row *rows, size_t count)
 {
 	struct tally t;
@@ -301,6 +392,8 @@ static int decide_turn(struct drive *d, const struct roster_row *rows, size_t co
 	if (d->plan.wave == 0)
 		return learn_version(d, rows, count);
 	announce_wave(d, &t);
+	if (learn_digest(d, rows, count))
+		return GO_ON;
 	rejected = t.begun.stands[TALLY_REJECTED];
 	if (rejected &&
 		(uint64_t)rejected * PLAN_WHOLE >= (uint64_t)d->plan.abort_at * t.begun.hosts)
@@ -319,6 +412,12 @@ static int say_other(const struct drive *d)
 
 	switch (p->state) {
 	case PLAN_PAUSED:
+		if (strcmp(p->driver, o->driver) == 0) /* by wait_for_first() */
+			return cli_error(CLI_TIMED_OUT, o->command,
+				"paused at %s%%: %s; `pullet rollout resume %s` waits again, "
+				"`pullet rollout abort %s` ends it",
+				plan_percent_text(plan_percent(p), text), p->why, o->config,
+				o->config);
 		return cli_error(CLI_FAILED, o->command,
 			"paused by %s at %s%%: `pullet rollout resume %s` goes on", p->by,
 			plan_percent_text(plan_percent(p), text), o->config);
@@ -360,10 +459,11 @@ static int say_end(struct drive *d)
 	return cli_error(CLI_FAILED, d->o->command, "aborted");
 }
 
-static int say_interrupted(const struct drive *d)
+static int say_interrupted(struct drive *d)
 {
 	char text[16];
 
+	write_last_note(d);
 	clear_progress();
 	return cli_error(CLI_FAILED, d->o->command,
 		"interrupted: the rollout stays as it is, at %s%% of the hosts, and nobody drives "
@@ -433,6 +533,7 @@ static int take_turn(struct drive *d)
 		return say_other(d);
 	if (d->plan.state != PLAN_RUNNING)
 		return say_end(d);
+	write_note(d);
 	if (drive_read_rows(d->o->receipts, d->o->config, &roster, &rows, &count, why))
 		return note_trouble(d, d->o->receipts, why);
 	if (d->in_trouble)

@@ -86,8 +86,10 @@ void plan_keep_aborted(struct plan *p, const struct plan *before)
 {
 	for (size_t i = 0; i < before->aborted_count; i++)
 		add_aborted(p, before->aborted[i]);
-	if (before->state == PLAN_ABORTED)
-		add_aborted(p, before->version);
+	if (before->state != PLAN_ABORTED)
+		return;
+	add_aborted(p, before->version);
+	add_aborted(p, before->digest);
 }
 
 static void write_aborted(struct buffer *out, const char *name, const struct plan *p)
@@ -154,6 +156,7 @@ static int read_state(const struct node *map, struct plan *ret)
 static int read_plan(const struct node *map, struct plan *ret, char why[FILE_WHY])
 {
 	int64_t wave = node_integer(map, "wave", -1), every = node_integer(map, "every_ms", -1);
+	int64_t timeout = node_integer(map, "timeout_ms", PLAN_TIMEOUT_MS);
 
 	if (node_integer(map, "v", 0) != 1) {
 		snprintf(why, FILE_WHY, "its plan is of another version of pullet");
@@ -167,15 +170,20 @@ static int read_plan(const struct node *map, struct plan *ret, char why[FILE_WHY
 		return damaged(why, "wave");
 	if (every < 0 || !read_share(node_find(map, "abort_at"), &ret->abort_at))
 		return damaged(why, "every_ms or abort_at");
+	if (timeout < 0)
+		return damaged(why, "timeout_ms");
 	if (!read_text(map, "version", ret->version, sizeof(ret->version)) ||
 		!read_text(map, "driver", ret->driver, sizeof(ret->driver)) ||
 		!read_text(map, "by", ret->by, sizeof(ret->by)) ||
 		!read_text(map, "why", ret->why, sizeof(ret->why)))
 		return damaged(why, "version, driver, by or why");
+	if (node_find(map, "digest") && !read_text(map, "digest", ret->digest, sizeof(ret->digest)))
+		return damaged(why, "digest");
 	if (read_aborted(node_find(map, "aborted"), ret))
 		return damaged(why, "aborted");
 	ret->wave = (size_t)wave;
 	ret->every_ms = (uint64_t)every;
+	ret->timeout_ms = (uint64_t)timeout;
 	ret->since_ms = node_integer(map, "since_ms", 0);
 	return 0;
 }
@@ -198,7 +206,7 @@ static int check_document(const struct node *root, char why[FILE_WHY])
 	const struct rollout_host host = {.name = ""};
 	bool takes;
 
-	return rollout_decide(root, &host, "", "", &takes, why);
+	return rollout_decide(root, &host, "", "", "", &takes, why);
 }
 
 static int read_document(const char *data, size_t len, struct plan *ret, char why[FILE_WHY])
@@ -291,6 +299,8 @@ int plan_write(const struct plan *p, struct buffer *out)
 	json_writer_text(out, "by", p->by);
 	json_writer_integer(out, "since_ms", p->since_ms);
 	json_writer_text(out, "why", p->why);
+	json_writer_text(out, "digest", p->digest);
+	json_writer_number(out, "timeout_ms", p->timeout_ms);
 	write_aborted(out, "aborted", p);
 	json_writer_end_object(out);
 	json_writer_end_object(out);

@@ -1,12 +1,14 @@
 /*
  * The rollout document as `pullet rollout` writes it: what agents read (verify/rollout.h), and the
  * member "plan", which they do not look into: {"v":1, "state", "version", "waves": [PERCENT],
- * "wave", "every_ms", "abort_at", "driver", "by", "since_ms", "why", "aborted": [VERSION]}.
+ * "wave", "every_ms", "abort_at", "driver", "by", "since_ms", "why", "digest", "timeout_ms",
+ * "aborted": [VERSION or DIGEST]}.
  * Without I/O.
  *
  * One document for both, so that one comparison protects both. While it runs it names no version to
  * the agents: another version that comes meanwhile is held back too. After an abort it names the
- * version, and those that were aborted before it, so that any other reaches all hosts at once.
+ * version and its bytes, and those that were aborted before it, so that any other reaches all hosts
+ * at once, and the same bytes under another name none.
  *
  * Threads: any. Ownership: texts of a plan that was read belong to it: plan_fini(). Errors:
  * -EINVAL with a sentence: no rollout document; -ENOMEM. Bounds: ROLLOUT_MAX_WAVES,
@@ -20,8 +22,9 @@
 
 #define PLAN_WHOLE 100000u /* 100 %; three decimals */
 #define PLAN_LABELS 16
-#define PLAN_ABORTED_MAX 8 /* the oldest is forgotten first */
-#define PLAN_DRIVER 17     /* 16 digits and a NUL */
+#define PLAN_TIMEOUT_MS 3600000u /* by default, and of a plan of before */
+#define PLAN_ABORTED_MAX 16      /* the oldest is forgotten first */
+#define PLAN_DRIVER 17           /* 16 digits and a NUL */
 
 enum plan_state {
 	PLAN_NONE, /* a document that somebody wrote by hand, or none */
@@ -35,19 +38,23 @@ enum plan_state {
 struct plan {
 	enum plan_state state;
 	char version[RECEIPT_VERSION];     /* "" = not known yet: all hosts hold what is new */
+	char digest[RECEIPT_DIGEST];       /* of its bytes, by a receipt; "" = not known yet */
 	uint32_t waves[ROLLOUT_MAX_WAVES]; /* percent of PLAN_WHOLE, rising */
 	size_t wave_count;
 	size_t wave; /* so many have begun */
 	uint64_t every_ms;
+	uint64_t timeout_ms;            /* paused when no host runs the version for so long */
 	uint32_t abort_at;              /* of PLAN_WHOLE */
 	char driver[PLAN_DRIVER];       /* which command drives it */
-	char by[160], why[RECEIPT_WHY]; /* who changed the state last; why it was aborted */
+	char by[160], why[RECEIPT_WHY]; /* who changed the state last; why it was
+					   aborted, or paused by its driver */
 	int64_t since_ms;               /* wall clock: of the state */
 
 	const char *salt; /* NULL = the config's name */
 	struct roster_label labels[PLAN_LABELS];
 	size_t label_count;
-	/* versions that were aborted before this rollout, for none of which it opens the way */
+	/* versions, and digests of versions, that were aborted before this rollout, for none of
+	 * which it opens the way */
 	char aborted[PLAN_ABORTED_MAX][RECEIPT_VERSION];
 	size_t aborted_count;
 	struct document *document; /* NULL = none was read */

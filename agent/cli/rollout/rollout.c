@@ -30,6 +30,7 @@ struct rollout {
 	const char *path;    /* the document's key, with --etcd */
 	const char *version; /* NULL = the one that hosts hold */
 	struct plan plan;    /* of the options */
+	bool own_waves;      /* they are among the options */
 	bool json;
 
 	const char *key;
@@ -58,6 +59,7 @@ static void sign_plan(const struct rollout *r, struct plan *p)
 		host[0] = '\0';
 	snprintf(p->by, sizeof(p->by), "%s%s%s", user, host[0] ? " at " : "", host);
 	p->since_ms = sys->wall_ms();
+	p->why[0] = '\0';
 	snprintf(p->driver, sizeof(p->driver), "%016" PRIx64, sys->random());
 }
 
@@ -100,6 +102,72 @@ static bool is_open(const struct plan *p)
 	return p->state == PLAN_RUNNING || p->state == PLAN_PAUSED;
 }
 
+/* A first wave without a host would prove nothing: the default one grows until it reaches one, and
+ * another is refused. Agents without receipts are not known. */
+static int fit_first_wave(
+	const struct rollout *r, struct plan *p, const struct roster_row *rows, size_t count)
+{
+	char least[16], first[16];
+	uint32_t percent;
+
+	if (tally_least(p, r->config, rows, count, &percent))
+		return cli_error(CLI_FAILED, r->command, "out of memory");
+	if (percent <= p->waves[0])
+		return CLI_OK;
+	plan_percent_text(percent, least);
+	plan_percent_text(p->waves[0], first);
+	if (r->own_waves)
+		return cli_error(CLI_FAILED, r->command,
+			"the first wave, %s%%, reaches no host: the first one is reached at %s%%, "
+			"so give --waves from there on, or another --salt",
+			first, least);
+	while (p->wave_count > 1 && p->waves[1] <= percent)
+		memmove(p->waves, p->waves + 1, --p->wave_count * sizeof(p->waves[0]));
+	p->waves[0] = percent;
+	cli_note(r->command, "the first wave is %s%% of the hosts: %s%% reaches none of them",
+		least, first);
+	return CLI_OK;
+}
+
+/* A version may come later; it may also be misspelt. */
+static void warn_unknown(const struct rollout *r, const struct roster_row *rows, size_t count)
+{
+	const char *version = r->plan.version, *held;
+
+	if (!version[0] || tally_know(rows, count, version))
+		return;
+	if (tally_held_version(rows, count, &held) == 1)
+		cli_note(r->command,
+			"no host has seen %s yet, and %s is what they hold back: if you mean that "
+			"one, `pullet rollout abort %s`, and start again",
+			version, held, r->config);
+	else
+		cli_note(r->command,
+			"no host has seen %s yet: publish it now; if it is misspelt, `pullet "
+			"rollout abort %s`",
+			version, r->config);
+}
+
+/* Looks at the fleet before anything is written. An etcd that does not answer is the driver's
+ * matter. */
+static int look_at_fleet(struct rollout *r)
+{
+	struct roster_row *rows;
+	struct roster *roster;
+	char why[FILE_WHY];
+	size_t count;
+	int code;
+
+	if (drive_read_rows(r->receipts, r->config, &roster, &rows, &count, why))
+		return CLI_OK;
+	code = fit_first_wave(r, &r->plan, rows, count);
+	if (code == CLI_OK)
+		warn_unknown(r, rows, count);
+	free(rows);
+	roster_free(roster);
+	return code;
+}
+
 static int start_rollout(struct rollout *r)
 {
 	char why[FILE_WHY];
@@ -114,7 +182,9 @@ static int start_rollout(struct rollout *r)
 	open = is_open(&old);
 	code = open ? refuse_running(r, &old) : CLI_OK;
 	plan_fini(&old);
-	if (open)
+	if (!open)
+		code = look_at_fleet(r);
+	if (code != CLI_OK)
 		return code;
 	r->plan.state = PLAN_RUNNING;
 	r->plan.wave = r->plan.version[0] ? 1 : 0;
@@ -191,6 +261,23 @@ static void say_aborted(const struct rollout *r, const struct plan *p)
 	roster_free(roster);
 }
 
+/* Of a version whose driver could not note it any more: by the receipts, if they can be read. */
+static void note_digest(const struct rollout *r, struct plan *p)
+{
+	struct roster_row *rows;
+	struct roster *roster;
+	const char *digest;
+	char why[FILE_WHY];
+	size_t count;
+
+	if (p->digest[0] || drive_read_rows(r->receipts, r->config, &roster, &rows, &count, why))
+		return;
+	digest = tally_digest(rows, count, p->version);
+	snprintf(p->digest, sizeof(p->digest), "%s", digest ? digest : "");
+	free(rows);
+	roster_free(roster);
+}
+
 /* One try. -EEXIST: again. */
 static int change_state(struct rollout *r, enum plan_state state, int *ret_code)
 {
@@ -210,6 +297,8 @@ static int change_state(struct rollout *r, enum plan_state state, int *ret_code)
 		if (p.state != state) {
 			p.state = state;
 			sign_plan(r, &p);
+			if (state == PLAN_ABORTED)
+				note_digest(r, &p);
 			e = place_write(r->document, r->key, &p, revision, why);
 		}
 		*ret_code = e ? CLI_FAILED : CLI_OK;
@@ -256,9 +345,26 @@ static int print_status(const struct rollout *r, const struct status_rollout *s)
 	return code;
 }
 
+/* When the driver spoke last: by its note, or, before it wrote one, by the document. */
+static void read_driver(const struct rollout *r, const struct plan *p, struct status_rollout *s)
+{
+	struct place_note note;
+	char why[FILE_WHY];
+
+	s->driven_ms = p->since_ms;
+	if (p->state != PLAN_RUNNING)
+		return;
+	if (place_read_note(r->document, r->key, &note, why))
+		cli_note(r->command, "%s.driver: %s: whether somebody drives it is unknown", r->key,
+			why);
+	else if (strcmp(note.driver, p->driver) == 0)
+		s->driven_ms = note.at_ms;
+}
+
 static int show_status(struct rollout *r)
 {
-	struct status_rollout s = {.config = r->config, .key = r->key};
+	struct status_rollout s = {
+		.config = r->config, .key = r->key, .wall_ms = sys_real.wall_ms()};
 	struct roster_row *rows;
 	struct roster *roster;
 	struct plan p;
@@ -272,10 +378,11 @@ static int show_status(struct rollout *r)
 		plan_fini(&p);
 		return cli_error(CLI_FAILED, r->command, "%s: %s", etcd_name(r->receipts), why);
 	}
+	read_driver(r, &p, &s);
 	s.plan = &p;
 	s.tally = &t;
 	s.rows = rows;
-	if (tally_count(&p, r->config, rows, s.count, sys_real.wall_ms(), &t))
+	if (tally_count(&p, r->config, rows, s.count, s.wall_ms, &t))
 		code = cli_error(CLI_FAILED, r->command, "out of memory");
 	else
 		code = print_status(r, &s);
@@ -289,10 +396,12 @@ static int show_status(struct rollout *r)
 
 static int read_wave_list(void *target, const char *command, char *text)
 {
-	struct plan *p = &((struct rollout *)target)->plan;
+	struct rollout *r = target;
+	struct plan *p = &r->plan;
 	const char *at = text;
 	bool good = true;
 
+	r->own_waves = true;
 	p->wave_count = 0;
 	do {
 		uint32_t *to = &p->waves[p->wave_count];
@@ -338,8 +447,11 @@ static int read_label(void *target, const char *command, char *text)
 }
 
 static const struct option_row rollout_rows[] = {
-	{"waves", "LIST", "percentages of the hosts (default 1%,10%,50%,100%)", OPTION_READ,
-		.read = read_wave_list, .forms = START},
+	{"waves", "LIST",
+		"percentages of the hosts (default 1%,10%,50%,100%, the first\nof which is as "
+		"large "
+		"as it takes to reach a host)",
+		OPTION_READ, .read = read_wave_list, .forms = START},
 	{"every", "DURATION",
 		"watch a wave that long, once its hosts have decided, before\nthe next one begins "
 		"(default 10m)",
@@ -349,6 +461,10 @@ static const struct option_row rollout_rows[] = {
 		"version or "
 		"rolled it back (default 2%)",
 		OPTION_READ, .read = read_limit, .forms = START},
+	{"timeout", "DURATION",
+		"pause, with exit code 4, when no host runs the version for\nthat long (default "
+		"1h)",
+		OPTION_DURATION, .at = offsetof(struct rollout, plan.timeout_ms), .forms = START},
 	{"version", "V",
 		"the version that is rolled out (default: the one that hosts\nhold back, waited "
 		"for)",
@@ -373,7 +489,7 @@ static const struct option_row rollout_rows[] = {
 
 static const char rollout_usage[] =
 	"Usage: pullet rollout start CONFIG [--version V] [--waves LIST] [--every D]\n"
-	"                      [--abort-at P] [--label K=V]... [--salt TEXT]\n"
+	"                      [--abort-at P] [--timeout D] [--label K=V]... [--salt TEXT]\n"
 	"       pullet rollout pause CONFIG\n"
 	"       pullet rollout resume CONFIG\n"
 	"       pullet rollout abort CONFIG\n"
@@ -474,6 +590,7 @@ int cli_rollout(int argc, char **argv)
 		.wave_count = 4,
 		.every_ms = 600000,
 		.abort_at = 2000,
+		.timeout_ms = PLAN_TIMEOUT_MS,
 	};
 	const struct verb_row *v = argc > 1 ? find_verb(argv[1]) : NULL;
 	struct rollout r = {.plan = defaults};

@@ -8,6 +8,7 @@
 #include "text/json_writer.h"
 #include "settings/value.h"
 #include "cli/fleet/show.h"
+#include "cli/rollout/drive.h"
 #include "cli/text/table.h"
 #include "cli/text/words.h"
 
@@ -52,12 +53,41 @@ static void append_plan(const struct plan *p, struct buffer *out)
 	}
 }
 
+static bool is_driven(const struct status_rollout *s)
+{
+	return s->driven_ms && s->wall_ms - s->driven_ms < DRIVE_SILENT_MS;
+}
+
+/* Of a rollout that runs. */
+static void append_driver(const struct status_rollout *s, struct buffer *out)
+{
+	uint64_t ago_ms = s->driven_ms < s->wall_ms ? (uint64_t)(s->wall_ms - s->driven_ms) : 0;
+
+	if (is_driven(s)) {
+		buffer_printf(out, "  the command that drives it spoke %us ago\n",
+			(unsigned)(ago_ms / 1000));
+		return;
+	}
+	buffer_append_string(out, "  nobody drives it: the command that did ");
+	if (s->driven_ms) {
+		buffer_append_string(out, "spoke last at ");
+		words_time(out, s->driven_ms);
+	} else {
+		buffer_append_string(out, "has ended");
+	}
+	buffer_append_string(out, ": `pullet rollout resume ");
+	words_text(out, s->config);
+	buffer_append_string(out, "` goes on\n");
+}
+
 static void append_head(const struct status_rollout *s, struct buffer *out)
 {
 	words_text(out, s->config);
 	if (s->plan->state != PLAN_NONE) {
 		buffer_append_string(out, ": the rollout");
 		append_plan(s->plan, out);
+		if (s->plan->state == PLAN_RUNNING)
+			append_driver(s, out);
 		return;
 	}
 	buffer_append_string(out, s->revision ? ": a rollout document that was written by hand: "
@@ -139,13 +169,20 @@ static void json_counts(struct buffer *out, const struct tally_wave *w)
 		json_writer_number(out, tally_stand_name((enum tally_stand)i), w->stands[i]);
 }
 
-static void json_plan(struct buffer *out, const struct plan *p)
+static void json_plan(struct buffer *out, const struct status_rollout *s)
 {
+	const struct plan *p = s->plan;
+
 	json_writer_text(out, "version", wanted_version(p));
 	json_percent(out, "percent", plan_percent(p));
 	json_writer_number(out, "wave", p->wave);
 	json_writer_number(out, "every_ms", p->every_ms);
 	json_percent(out, "abort_at", p->abort_at);
+	json_writer_number(out, "timeout_ms", p->timeout_ms);
+	if (p->state == PLAN_RUNNING) {
+		json_writer_boolean(out, "driven", is_driven(s));
+		json_writer_integer(out, "driven_ms", s->driven_ms);
+	}
 	json_writer_text(out, "by", p->by);
 	json_writer_integer(out, "since_ms", p->since_ms);
 	json_writer_text(out, "why", p->why[0] ? p->why : NULL);
@@ -162,7 +199,7 @@ int status_json(const struct status_rollout *s, struct buffer *out)
 	json_writer_number(out, "revision", s->revision);
 	json_writer_text(out, "state", plan_state_name(p->state));
 	if (p->state != PLAN_NONE)
-		json_plan(out, p);
+		json_plan(out, s);
 	json_writer_begin_array(out, "waves");
 	for (size_t i = 0; i < count_waves(p); i++) {
 		json_writer_begin_object(out, NULL);

@@ -11,6 +11,8 @@
 struct status_rollout { /* borrowed */
 	const char *config, *key;
 	const struct plan *plan;
+	int64_t wall_ms;   /* now */
+	int64_t driven_ms; /* when the driver spoke last; 0 = it has ended */
 	uint64_t revision; /* of the document; 0 = there is none */
 	const struct tally *tally;
 	const struct roster_row *rows; /* of the config */

@@ -98,7 +98,7 @@ static int find_now(const struct plan *p, const char *config, const struct roste
 
 	if (p->document)
 		r = rollout_decide(document_root(p->document), &host, config,
-			about ? about->text : "", &takes, why);
+			about ? about->text : "", "", &takes, why);
 	*ret = takes ? 0 : 1;
 	return r;
 }
@@ -136,6 +136,48 @@ int tally_count(const struct plan *p, const char *config, const struct roster_ro
 			name_host(ret, &rows[i], stand);
 	}
 	return r;
+}
+
+size_t tally_know(const struct roster_row *rows, size_t count, const char *version)
+{
+	size_t know = 0;
+
+	for (size_t i = 0; i < count; i++)
+		know += !rows[i].silent && (receipt_runs(rows[i].runs, version) ||
+						   strcmp(rows[i].runs->rejected, version) == 0);
+	return know;
+}
+
+int tally_least(const struct plan *p, const char *config, const struct roster_row *rows,
+	size_t count, uint32_t *ret_percent)
+{
+	double place, least = 101;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < count; i++) {
+		if (rows[i].silent || !has_labels(p, rows[i].receipt))
+			continue;
+		r = rollout_place(p->salt ? p->salt : config, rows[i].host, &place);
+		least = r == 0 && place < least ? place : least;
+	}
+	*ret_percent = least > 100 ? 0 : (uint32_t)(least * 1000) + 1;
+	return r;
+}
+
+const char *tally_digest(const struct roster_row *rows, size_t count, const char *version)
+{
+	const char *found = NULL;
+
+	for (size_t i = 0; version[0] && !found && i < count; i++) {
+		const struct receipt_config *c = rows[i].runs;
+
+		if (!rows[i].silent && receipt_runs(c, version))
+			found = c->digest;
+		else if (!rows[i].silent && strcmp(c->rejected, version) == 0)
+			found = c->rejected_digest;
+		found = found && found[0] ? found : NULL;
+	}
+	return found;
 }
 
 int tally_held_version(const struct roster_row *rows, size_t count, const char **ret)

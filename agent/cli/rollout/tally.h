@@ -39,6 +39,15 @@ enum tally_stand tally_stand_of(const struct roster_row *row, const char *versio
 /* Counts the rows of one config. wall_ms: for a document with times. 0 or -ENOMEM. */
 int tally_count(const struct plan *p, const char *config, const struct roster_row *rows,
 	size_t count, int64_t wall_ms, struct tally *ret);
+/* How a version is known: hosts that run it, reject it or hold it back. */
+size_t tally_know(const struct roster_row *rows, size_t count, const char *version);
+/* The least percentage, of PLAN_WHOLE, at which the rollout reaches a host that has a receipt; 0:
+ * no host has one. The plan's waves do not matter. 0 or -ENOMEM. */
+int tally_least(const struct plan *p, const char *config, const struct roster_row *rows,
+	size_t count, uint32_t *ret_percent);
+/* The digest of a version's bytes by the first receipt that has it; NULL = none has. Hosts that
+ * compose different documents of the version have others. */
+const char *tally_digest(const struct roster_row *rows, size_t count, const char *version);
 /* The version that hosts hold for the rollout: 1 and *ret; 0: none does; 2: they hold several. */
 int tally_held_version(const struct roster_row *rows, size_t count, const char **ret);
 

@@ -50,6 +50,22 @@ static void rollout__of_no_host__holds_until_it_comes_to_this_one(void **state)
 	assert_not_rejected();
 }
 
+static void rollout__of_bytes_that_are_held__holds_them_under_any_name(void **state)
+{
+	char digest[DIGEST_HEX], text[128];
+
+	(void)state;
+	begin();
+	assert_int_equal(digest_sha256("n: 2\n", 5, NULL, 0, digest), 0);
+	snprintf(text, sizeof(text), "version: ['no such', %.16s]\npercent: 0\n", digest);
+	rollout_says(text);
+	pull_of("n: 2\n");
+	assert_rejected(REJECTED_BY_ROLLOUT, "");
+	assert_shows("n: 1\n");
+	pull_of("n: 3\n");
+	assert_shows("n: 3\n");
+}
+
 static void rollout__that_lets_it_in__publishes_the_kept_bytes(void **state)
 {
 	(void)state;
@@ -431,6 +447,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CORE_TEST(rollout__that_is_not_there__lets_every_host_take_it),
 		CORE_TEST(rollout__of_no_host__holds_until_it_comes_to_this_one),
+		CORE_TEST(rollout__of_bytes_that_are_held__holds_them_under_any_name),
 		CORE_TEST(rollout__that_lets_it_in__publishes_the_kept_bytes),
 		CORE_TEST(rollout__by_labels__is_about_this_host),
 		CORE_TEST(rollout__as_json__is_read_too),

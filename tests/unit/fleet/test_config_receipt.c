@@ -168,9 +168,11 @@ static void state__of_a_server_that_fails__is_failing_then_stale(void **state)
 
 static void state__of_a_version_that_is_rejected__goes_before_failed_pulls(void **state)
 {
-	char rejected[32];
+	char rejected[32], digest[DIGEST_HEX];
 
 	(void)state;
+	assert_int_equal(digest_sha256("m: 1\n", 5, NULL, 0, digest), 0);
+	digest[RECEIPT_DIGEST - 1] = '\0';
 	server_has("n: 1\n");
 	agent_starts("guard: {require: [n]}, backoff_bound: 1, timeout: 10s");
 	pull_of("m: 1\n");
@@ -180,6 +182,7 @@ static void state__of_a_version_that_is_rejected__goes_before_failed_pulls(void 
 	pull();
 	assert_receipt(RECEIPT_REJECTED, "guard: the required key n is not there");
 	assert_string_equal(receipt_now().rejected, rejected);
+	assert_string_equal(receipt_now().rejected_digest, digest);
 	assert_int_equal(receipt_now().generation, 1);
 	operator_suspends(0);
 	assert_int_equal(receipt_now().state, RECEIPT_REJECTED);

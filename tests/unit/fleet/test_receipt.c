@@ -40,6 +40,7 @@ static const struct receipt_config web = {.name = "web",
 	.state = RECEIPT_REJECTED,
 	.why = "schema: no",
 	.rejected = "v2",
+	.rejected_digest = "fedcba9876543210",
 	.since_ms = 7,
 	.pulled_ms = 6};
 
@@ -73,7 +74,8 @@ static void page__of_one_config__is_written_so(void **state)
 		"{\"v\":1,\"host\":\"h1\",\"pullet\":\"0.1.0\",\"since_ms\":5,\"labels\":{\"zone\":"
 		"\"eu-1\"},\"configs\":{\"web\":{\"generation\":12,\"version\":\"v1\",\"others\":"
 		"\"v7 v88\",\"digest\":\"0123456789abcdef\",\"state\":\"rejected\",\"why\":"
-		"\"schema: no\",\"rejected\":\"v2\",\"since_ms\":7,\"pulled_ms\":6}}}");
+		"\"schema: no\",\"rejected\":\"v2\",\"rejected_digest\":"
+		"\"fedcba9876543210\",\"since_ms\":7,\"pulled_ms\":6}}}");
 	buffer_fini(&b);
 }
 
@@ -296,6 +298,7 @@ static void check_config(const struct receipt_config *a, const struct receipt_co
 	CHECK(a->state == b->state);
 	CHECK(strcmp(a->why, b->why) == 0);
 	CHECK(strcmp(a->rejected, b->rejected) == 0);
+	CHECK(strcmp(a->rejected_digest, b->rejected_digest) == 0);
 	CHECK(a->since_ms == b->since_ms);
 	CHECK(a->pulled_ms == b->pulled_ms);
 }
@@ -322,6 +325,7 @@ static void any_page__written_and_read__is_the_same(void **state)
 				.state = (enum receipt_state)random_below(RECEIPT_STATES),
 				.why = any_text(texts[3][i], 200),
 				.rejected = any_text(texts[4][i], 200),
+				.rejected_digest = "0123456789abcdef",
 				.since_ms = (int64_t)(random_bits() >> 1),
 				.pulled_ms = (int64_t)random_below(1000)};
 		}

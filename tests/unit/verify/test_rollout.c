@@ -17,6 +17,8 @@ static char zone[] = "zone", eu[] = "eu-1", tier[] = "tier", gold[] = "gold";
 static const struct settings_label labels[] = {{zone, eu}, {tier, gold}};
 static const int64_t noon = INT64_C(1795262400000); /* 2026-11-21T12:00:00Z */
 
+static const char digest[] = "0123456789abcdef00112233445566778899aabbccddeeff0011223344556677";
+
 /* 1, 0 or -errno. */
 static int decide(const char *text, const char *host, const char *version, char why[FILE_WHY])
 {
@@ -30,7 +32,7 @@ static int decide(const char *text, const char *host, const char *version, char 
 	assert_int_equal(
 		document_parse(DOCUMENT_YAML, text, strlen(text), DOCUMENT_ALLOW_EMPTY, &d, &error),
 		0);
-	r = rollout_decide(document_root(d), &h, "web", version, &takes, why);
+	r = rollout_decide(document_root(d), &h, "web", version, digest, &takes, why);
 	document_free(d);
 	return r ? r : takes;
 }
@@ -89,6 +91,12 @@ static void decide__in_each_case__says_who_takes_it(void **state)
 		{"{version: '\"42\"', percent: 0}", 0,
 			"this host is at 71.51 %, the rollout at 0 %"},
 		{"{version: 41, percent: 0}", 1, ""},
+		{"{version: [41, 0123456789abcdef], percent: 0}", 0,
+			"this host is at 71.51 %, the rollout at 0 %"},
+		{"{version: 0123456789AB, percent: 0}", 0,
+			"this host is at 71.51 %, the rollout at 0 %"},
+		{"{version: 0123456789a, percent: 0}", 1, ""}, /* too short to mean it */
+		{"{version: 0123456789ac, percent: 0}", 1, ""},
 		{"waves: [{at: '2026-11-21T12:00:00Z', percent: 100}]", 1, ""},
 		{"waves: [{at: '2026-11-21T12:00:01Z', percent: 100}]", 0,
 			"this host is at 71.51 %, the rollout at 0 %"},

@@ -80,6 +80,7 @@ static void add_host(struct buffer *out, const char *host, int lease, const char
 		.state = state,
 		.why = state == RECEIPT_REJECTED ? "schema: no" : "",
 		.rejected = state == RECEIPT_REJECTED ? "v2" : "",
+		.rejected_digest = "",
 		.since_ms = 1700000000000,
 		.pulled_ms = version[1] == '1' ? 1700000000000 : 1700000005000};
 	struct receipt r = {.host = host,
@@ -142,7 +143,7 @@ static void list__shows_versions_and_who_is_behind(void **state)
 	answer_three_hosts();
 	RUN(cli_fleet, "pullet fleet", "web", "--etcd", url);
 	assert_ended(CLI_OK,
-		"web: 1 of 3 hosts run v2 (33.3%), 1 silent\n"
+		"web: 1 of 3 hosts run v2 (33.3%), 1 rejected what the server has, 1 silent\n"
 		"  VERSION   DIGEST        HOSTS  PERCENT  STATES\n"
 		"  v1        111111111111  1      33.3%    1 rejected\n"
 		"  v2        222222222222  1      33.3% *  1 ok\n"
@@ -247,7 +248,8 @@ static void wait__for_what_enough_hosts_run__ends_at_once(void **state)
 	answer_three_hosts();
 	RUN(cli_fleet, "pullet fleet", "wait", "web", "--version", "v2", "--percent", "33.3%",
 		"--etcd", url);
-	assert_ended(CLI_OK, "web: 1 of 3 hosts run v2 (33.3%), 1 silent\n", "");
+	assert_ended(CLI_OK,
+		"web: 1 of 3 hosts run v2 (33.3%), 1 rejected what the server has, 1 silent\n", "");
 }
 
 static void wait__that_takes_too_long__shows_who_is_behind(void **state)
@@ -317,7 +319,7 @@ static void wait__whose_etcd_was_replaced__says_so(void **state)
 		"--percent", "99.9", "--etcd", url);
 	assert_ended(CLI_TIMED_OUT, "",
 		"pullet fleet wait: the cluster was restored or replaced\n"
-		"web: 1 of 3 hosts run v2 (33.3%), 1 silent\n"
+		"web: 1 of 3 hosts run v2 (33.3%), 1 rejected what the server has, 1 silent\n"
 		"  HOST  STATE     VERSION  SINCE                 WHY\n"
 		"  b     rejected  v1       2023-11-14T22:13:20Z  v2: schema: no\n"
 		"  c     silent    -        -\n"
@@ -391,7 +393,7 @@ static void watch__shows_each_change(void **state)
 	RUN(run_until_shown, "pullet fleet", "--watch", "--etcd", url);
 	assert_string_equal(command.err, "pullet fleet: the cluster was restored or replaced\n");
 	assert_string_equal(without_times(command.out),
-		"\nweb: 1 of 3 hosts run v2 (33.3%), 1 silent\n"
+		"\nweb: 1 of 3 hosts run v2 (33.3%), 1 rejected what the server has, 1 silent\n"
 		"  VERSION   DIGEST        HOSTS  PERCENT  STATES\n"
 		"  v1        111111111111  1      33.3%    1 rejected\n"
 		"  v2        222222222222  1      33.3% *  1 ok\n"

@@ -35,6 +35,7 @@ static void make_hosts(size_t count, enum receipt_state state)
 			.state = state,
 			.why = "",
 			.rejected = "",
+			.rejected_digest = "",
 			.since_ms = 1700000000000,
 			.pulled_ms = 1700000000001};
 		rows[i] = (struct roster_row){
@@ -91,6 +92,27 @@ static void headline__counts_hosts(void **state)
 
 /* ---- the tables ---- */
 
+static void headline__of_hosts_that_refuse_what_their_server_has__says_so(void **state)
+{
+	const struct fleet_style plain = {.all = false};
+
+	(void)state;
+	make_hosts(4, RECEIPT_HELD);
+	runs[0].state = RECEIPT_REJECTED; /* all run v1: green is not all that there is to say */
+	runs[0].rejected = "v2";
+	runs[0].why = "probe: red";
+	add_up(4, NULL);
+	fleet_headline(&sum, &out);
+	fleet_hosts(&sum, &plain, &out);
+	assert_shown("web: 4 of 4 hosts run v1 (100.0%), 1 rejected and 3 hold back what the "
+		     "server has\n"
+		     "  HOST  STATE        VERSION  SINCE                 WHY\n"
+		     "  h0    rolled back  v1       2023-11-14T22:13:20Z  v2: probe: red\n"
+		     "  h1    held         v1       2023-11-14T22:13:20Z\n"
+		     "  h2    held         v1       2023-11-14T22:13:20Z\n"
+		     "  h3    held         v1       2023-11-14T22:13:20Z\n");
+}
+
 static void table__groups_versions_and_lists_who_is_behind(void **state)
 {
 	const struct fleet_style plain = {.all = false}, all = {.all = true};
@@ -110,7 +132,7 @@ static void table__groups_versions_and_lists_who_is_behind(void **state)
 	rows[5].silent = true;
 	add_up(6, "v1");
 	fleet_table(&sum, &plain, &out);
-	assert_shown("web: 3 of 6 hosts run v1 (50.0%), 1 silent\n"
+	assert_shown("web: 3 of 6 hosts run v1 (50.0%), 1 rejected what the server has, 1 silent\n"
 		     "  VERSION    DIGEST        HOSTS  PERCENT  STATES\n"
 		     "  v1         0123456789ab  3      50.0% *  1 ok, 1 pinned, 1 rejected\n"
 		     "  (nothing)  -             1      16.6%    1 waiting\n"
@@ -216,7 +238,7 @@ static void json__has_everything(void **state)
 	fleet_json(&sum, &out);
 	assert_shown(
 		"{\"config\":\"web\",\"wanted\":\"v1\",\"count\":3,\"on_it\":1,\"percent\":33.333,"
-		"\"silent\":1,\"versions\":["
+		"\"rejected\":1,\"held\":0,\"silent\":1,\"versions\":["
 		"{\"version\":\"v1\",\"digest\":\"0123456789abcdef\",\"hosts\":1,\"percent\":"
 		"33.333,\"wanted\":true,\"states\":{\"ok\":1}},"
 		"{\"version\":\"v2\",\"digest\":\"f\",\"hosts\":1,\"percent\":33.333,\"wanted\":"
@@ -278,6 +300,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(headline__counts_hosts),
+		cmocka_unit_test(headline__of_hosts_that_refuse_what_their_server_has__says_so),
 		cmocka_unit_test(table__groups_versions_and_lists_who_is_behind),
 		cmocka_unit_test(table__of_many_hosts__is_cut),
 		cmocka_unit_test(state__of_a_host__has_its_colour),

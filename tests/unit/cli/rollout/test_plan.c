@@ -20,6 +20,7 @@ static struct plan make_plan(void)
 		.wave_count = 3,
 		.wave = 2,
 		.every_ms = 600000,
+		.timeout_ms = 60000,
 		.abort_at = 2000,
 		.driver = "0123456789abcdef",
 		.by = "root (uid 0) at \"h\"",
@@ -43,7 +44,8 @@ static void write__then_read__is_the_same(void **state)
 		"\"state\":\"running\",\"version\":\"43\",\"waves\":[1,12.5,100],\"wave\":2,"
 		"\"every_ms\":600000,\"abort_at\":2,\"driver\":\"0123456789abcdef\","
 		"\"by\":\"root (uid 0) at "
-		"\\\"h\\\"\",\"since_ms\":1700000000000,\"why\":\"\",\"aborted\":[]}}\n");
+		"\\\"h\\\"\",\"since_ms\":1700000000000,\"why\":\"\",\"digest\":\"\","
+		"\"timeout_ms\":60000,\"aborted\":[]}}\n");
 	assert_int_equal(plan_read(text.data, text.len, &back, why), 0);
 	assert_int_equal(back.state, PLAN_RUNNING);
 	assert_string_equal(back.version, "43");
@@ -51,6 +53,7 @@ static void write__then_read__is_the_same(void **state)
 	assert_int_equal(back.wave_count, 3);
 	assert_int_equal(back.wave, 2);
 	assert_int_equal(back.every_ms, 600000);
+	assert_int_equal(back.timeout_ms, 60000);
 	assert_int_equal(back.abort_at, 2000);
 	assert_string_equal(back.driver, p.driver);
 	assert_string_equal(back.by, p.by);
@@ -62,8 +65,9 @@ static void write__then_read__is_the_same(void **state)
 	buffer_fini(&text);
 }
 
-/* What an agent makes of the document of p. */
-static bool takes(const struct plan *p, const char *host, const char *version)
+/* What an agent makes of the document of p for a version with such bytes. */
+static bool takes_bytes(
+	const struct plan *p, const char *host, const char *version, const char *sum)
 {
 	static struct settings_label label = {(char *)"zone", (char *)"eu"};
 	const struct rollout_host h = {host, &label, 1, 0};
@@ -76,10 +80,15 @@ static bool takes(const struct plan *p, const char *host, const char *version)
 	buffer_init(&text, ROLLOUT_MAX_BYTES);
 	assert_int_equal(plan_write(p, &text), 0);
 	assert_int_equal(document_parse(DOCUMENT_JSON, text.data, text.len, 0, &d, &error), 0);
-	assert_int_equal(rollout_decide(document_root(d), &h, "web", version, &ret, why), 0);
+	assert_int_equal(rollout_decide(document_root(d), &h, "web", version, sum, &ret, why), 0);
 	document_free(d);
 	buffer_fini(&text);
 	return ret;
+}
+
+static bool takes(const struct plan *p, const char *host, const char *version)
+{
+	return takes_bytes(p, host, version, "");
 }
 
 static void agents__in_each_state__take_what_it_says(void **state)
@@ -106,6 +115,26 @@ static void agents__in_each_state__take_what_it_says(void **state)
 	assert_true(takes(&p, "h7", "42")); /* the way back */
 	p.version[0] = '\0';
 	assert_false(takes(&p, "h7", "42")); /* none had come: nothing does */
+}
+
+static void abort__of_a_version_whose_bytes_are_known__holds_them_by_any_name(void **state)
+{
+	static const char sum[] = "0123456789abcdef00112233445566778899aabbccddeeff00112233445566";
+	struct plan p = make_plan(), next = make_plan();
+
+	(void)state;
+	p.salt = next.salt = NULL;
+	p.state = PLAN_ABORTED;
+	assert_true(takes_bytes(&p, "h7", "44", sum));
+	snprintf(p.digest, sizeof(p.digest), "%.16s", sum);
+	assert_false(takes_bytes(&p, "h7", "44", sum));
+	assert_false(takes_bytes(&p, "h7", "43", "ffff"));
+	assert_true(takes_bytes(&p, "h7", "44", "ffff"));
+	plan_keep_aborted(&next, &p); /* and after the abort of another one */
+	snprintf(next.version, sizeof(next.version), "50");
+	next.state = PLAN_ABORTED;
+	assert_false(takes_bytes(&next, "h7", "51", sum));
+	assert_true(takes_bytes(&next, "h7", "51", "ffff"));
 }
 
 static void abort__of_one_rollout_after_another__opens_the_way_for_no_version_of_before(
@@ -176,6 +205,9 @@ static void read__what_is_no_plan__says_what(void **state)
 		{"plan: {v: 1, state: running, waves: [10], wave: 1, every_ms: 1, abort_at: 1, "
 		 "version: '', driver: 12345678901234567, by: '', why: ''}",
 			"version, driver, by or why of its plan"},
+		{"plan: {v: 1, state: running, waves: [10], wave: 1, every_ms: 1, abort_at: 1, "
+		 "timeout_ms: -1}",
+			"timeout_ms of its plan"},
 	};
 	struct plan p;
 	char why[FILE_WHY];
@@ -257,6 +289,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(write__then_read__is_the_same),
 		cmocka_unit_test(agents__in_each_state__take_what_it_says),
+		cmocka_unit_test(abort__of_a_version_whose_bytes_are_known__holds_them_by_any_name),
 		cmocka_unit_test(
 			abort__of_one_rollout_after_another__opens_the_way_for_no_version_of_before),
 		cmocka_unit_test(read__what_is_no_plan__says_what),

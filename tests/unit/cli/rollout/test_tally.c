@@ -30,6 +30,7 @@ static struct receipt_config on(
 		.digest = "0123456789abcdef",
 		.state = state,
 		.rejected = rejected,
+		.rejected_digest = "fedcba9876543210",
 		.why = why};
 }
 
@@ -179,6 +180,60 @@ static void held_version__of_hosts__is_known_when_they_agree(void **state)
 	assert_int_equal(tally_held_version(rows, HOSTS, &version), 1);
 }
 
+static void digest__of_a_version__is_the_one_that_a_host_has_of_it(void **state)
+{
+	(void)state;
+	make_hosts("42", RECEIPT_OK);
+	assert_null(tally_digest(rows, HOSTS, "43"));
+	assert_null(tally_digest(rows, HOSTS, ""));
+	runs[7] = on("42", RECEIPT_REJECTED, "43", "schema: x");
+	assert_string_equal(tally_digest(rows, HOSTS, "43"), "fedcba9876543210");
+	runs[6] = on("43", RECEIPT_OK, "", "");
+	assert_string_equal(tally_digest(rows, HOSTS, "43"), "0123456789abcdef");
+	rows[6].silent = rows[7].silent = true;
+	assert_null(tally_digest(rows, HOSTS, "43"));
+	rows[7].silent = false;
+	runs[7].rejected_digest = ""; /* of an older agent */
+	assert_null(tally_digest(rows, HOSTS, "43"));
+}
+
+static void least__of_a_fleet__reaches_one_host_and_no_less_does(void **state)
+{
+	struct plan p = make_plan(1);
+	struct tally t;
+	uint32_t least;
+
+	(void)state;
+	make_hosts("42", RECEIPT_OK);
+	assert_int_equal(tally_least(&p, "web", rows, 0, &least), 0);
+	assert_int_equal(least, 0);
+	for (size_t n = 1; n <= HOSTS; n *= 10) {
+		assert_int_equal(tally_least(&p, "web", rows, n, &least), 0);
+		p.waves[0] = least;
+		assert_int_equal(tally_count(&p, "web", rows, n, 0, &t), 0);
+		assert_in_range(t.waves[0].hosts, 1, 2);
+		p.waves[0] = least - 1;
+		assert_int_equal(tally_count(&p, "web", rows, n, 0, &t), 0);
+		assert_int_equal(t.waves[0].hosts, 0);
+	}
+	rows[0].silent = true; /* nothing would be heard of it */
+	assert_int_equal(tally_least(&p, "web", rows, 1, &least), 0);
+	assert_int_equal(least, 0);
+}
+
+static void know__of_a_version__is_to_run_reject_or_hold_it(void **state)
+{
+	(void)state;
+	make_hosts("42", RECEIPT_OK);
+	assert_int_equal(tally_know(rows, HOSTS, "43"), 0);
+	runs[1] = on("42", RECEIPT_HELD, "43", "rollout: x");
+	runs[2] = on("42", RECEIPT_REJECTED, "43", "schema: x");
+	runs[3] = on("43", RECEIPT_OK, "", "");
+	assert_int_equal(tally_know(rows, HOSTS, "43"), 3);
+	rows[3].silent = true;
+	assert_int_equal(tally_know(rows, HOSTS, "43"), 2);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -186,6 +241,9 @@ int main(void)
 		cmocka_unit_test(count__by_wave__is_where_agents_see_themselves),
 		cmocka_unit_test(count__of_other_labels__is_outside),
 		cmocka_unit_test(count__of_a_document_by_hand__is_who_takes_it_now),
+		cmocka_unit_test(digest__of_a_version__is_the_one_that_a_host_has_of_it),
+		cmocka_unit_test(least__of_a_fleet__reaches_one_host_and_no_less_does),
+		cmocka_unit_test(know__of_a_version__is_to_run_reject_or_hold_it),
 		cmocka_unit_test(held_version__of_hosts__is_known_when_they_agree),
 	};
 
