@@ -51,6 +51,11 @@ final class ConfigTest {
         }
     }
 
+    static void end() {
+        System.out.println(passed + " passed, " + failed + " failed");
+        System.exit(failed == 0 ? 0 : 1);
+    }
+
     static void same(Object want, Object got, String what) {
         if (!Objects.equals(want, got)) {
             throw new AssertionError(what + ": " + got + ", want " + want);
@@ -641,7 +646,6 @@ final class ConfigTest {
         if (System.getenv("BENCH") != null) {
             test("bench", ConfigTest::bench);
         }
-        System.out.println(passed + " passed, " + failed + " failed");
-        System.exit(failed == 0 ? 0 : 1);
+        end();
     }
 }
