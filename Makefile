@@ -513,13 +513,14 @@ uninstall: all ## remove what install put there; configuration and state stay
 	$(Q)rm -rf $(BUILD)/uninstall
 
 # a package of each language as its users expect it, one script a line; installed from there in an empty place without a network, each gives a value
-packages-languages: all ## build wheel, sdist, npm tarball, CMake package, Go module, jar into build/packages/languages, install and try each (the last two: make languages)
+packages-languages: all ## build wheel, sdist, npm tarball, CMake package, Go module, jar into build/packages/languages, install and try each (Go: make languages)
 	@mkdir -p $(BUILD)/packages/languages
 	@PULLET_BUILD=$(abspath $(BUILD)) $(RUN) --timeout 300 \
 	  sh packaging/languages/python.sh $(abspath $(BUILD)/packages/languages) -- \
 	  sh packaging/languages/node.sh $(abspath $(BUILD)/packages/languages) -- \
-	  sh packaging/languages/cmake.sh $(abspath $(BUILD)/packages/languages) --
-	@lib/go/package.sh $(abspath $(BUILD))/packages/languages/go $(VERSION) && lib/java/package.sh $(abspath $(BUILD))/packages/languages/java $(VERSION)
+	  sh packaging/languages/cmake.sh $(abspath $(BUILD)/packages/languages) -- \
+	  sh packaging/languages/java.sh $(abspath $(BUILD)/packages/languages) --
+	@lib/go/package.sh $(abspath $(BUILD))/packages/languages/go $(VERSION)
 
 dist: ## make pullet-VERSION.tar.gz, the same bytes every time
 	@packaging/dist.sh $(VERSION) pullet-$(VERSION).tar.gz
