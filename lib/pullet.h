@@ -143,14 +143,16 @@ struct pullet_field {
 };
 #define PULLET_KEY_ROOM 512 /* bytes of a key that can be decoded, with its NUL */
 struct pullet_decode_error {
-	char key[PULLET_KEY_ROOM];
-	char message[1024]; /* "FILE, generation 3: db.port must be an integer, but is a list" */
+	char key[PULLET_KEY_ROOM]; /* of the first problem */
+	/* "FILE, generation 3: name is missing: did you mean nmae?; db.port must be an integer such
+	 * as 17, but is a list; and 4 more": the first eight, as far as there is room */
+	char message[1024];
 };
 /* Fills a struct from the version that is open, by a table of its members; prefix, "" or
  * "servers.0." for example, comes before each key. What is missing, or null, leaves its member as
- * it was: set the defaults before. 0; -ENOENT (a required one is missing) or -EINVAL (a value is
- * not of the type, as the getters see it, or does not fit), with *ret_error (NULL: not wanted);
- * what comes before it in the table is filled then. Values are never shown. */
+ * it was: set the defaults before. 0; or, of the first problem, -ENOENT (a required one is missing)
+ * or -EINVAL (a value is not of the type, as the getters see it, or does not fit), with all of them
+ * in *ret_error (NULL: not wanted); every other member is filled then. Values are never shown. */
 int pullet_decode(struct pullet *p, const char *prefix, const struct pullet_field *fields,
 	size_t count, void *into, struct pullet_decode_error *ret_error);
 /* The path of the snapshot; lives as long as the handle. */

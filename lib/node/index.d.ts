@@ -40,9 +40,11 @@ export function optional<S extends Shape, D>(of: S, fallback: D): OptionalShape<
 /** A mapping of any names to members of one shape. */
 export function record<S extends Shape>(of: S): RecordShape<S>;
 
-/** A value is missing, or is not of the type. */
+/** Values are missing, or are not of the type: all of them. */
 export class DecodeError extends Error {
   readonly code: 'ERR_PULLET_DECODE';
+  readonly problems: { readonly key: string; readonly what: string }[];
+  /** Of the first problem. */
   readonly key: string;
   readonly path: string;
   readonly generation: Integer;

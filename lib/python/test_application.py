@@ -208,8 +208,8 @@ class Decoding(unittest.TestCase):
             ({}, "inner", "is missing"), ({"inner": None}, "inner", "is null"),
             ({"inner": {"host": []}}, "inner.host", "must be a text, but is a list"),
             ({"inner": {"host": "a"}, "some": {}}, "some.host", "is missing"),
-            ({"inner": {"host": "a"}, "names": {"x.y": [1, "z"]}}, "names.x\\.y.1", "must be an integer, but is another text"),
-            ({"inner": {"host": "a"}, "max-size": True}, "max-size", "must be an integer, but is true or false"),
+            ({"inner": {"host": "a"}, "names": {"x.y": [1, "z"]}}, "names.x\\.y.1", "must be an integer such as 17, but is a text of another form"),
+            ({"inner": {"host": "a"}, "max-size": True}, "max-size", "must be an integer such as 17, but is true or false"),
             ({"inner": [1]}, "inner", "must be a mapping, but is a list"),
         ):
             with self.assertRaises(pullet.DecodeError) as raised:
@@ -218,6 +218,13 @@ class Decoding(unittest.TestCase):
             self.assertTrue(str(raised.exception).endswith(f"generation 1: {key} {what}"), raised.exception)
         with self.assertRaises(pullet.DecodeError):
             self.decode({"a": 1}, Inner, "b")
+        with self.assertRaises(pullet.DecodeError) as raised:
+            self.decode({"inner": {"hots": "a", "limit": "1KB"}, "names": {"x": ["y"] * 9}})
+        self.assertEqual(raised.exception.problems[:3], [
+            ("inner.host", "is missing: did you mean inner.hots?"),
+            ("inner.limit", 'must be a size such as "64KiB", but is a text of another form'),
+            ("names.x.0", "must be an integer such as 17, but is a text of another form")])
+        self.assertEqual((len(raised.exception.problems), str(raised.exception)[-12:]), (11, "; and 3 more"))
         for kind in (Union[int, str], set, dict[int, str]):
             with self.assertRaises(TypeError):
                 self.decode({"a": {}}, kind, "a")
