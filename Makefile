@@ -74,7 +74,7 @@ PROGRAMS := $(BUILD)/pulletd $(BUILD)/pullet
 # the library for applications: what of lib/ they need, and nothing else of it visible
 SONAME   := libpullet.so.0
 LIBRARY  := $(BUILD)/$(SONAME) $(BUILD)/libpullet.a $(BUILD)/libpullet.pc $(BUILD)/cmake/pulletConfig.cmake $(BUILD)/cmake/pulletConfigVersion.cmake
-LIB_PIC  := $(BUILD)/pic/decode.o $(BUILD)/pic/reader.o $(BUILD)/pic/path_watch.o $(BUILD)/pic/snapshot.o $(BUILD)/pic/writer.o
+LIB_PIC  := $(BUILD)/pic/decode.o $(BUILD)/pic/explain.o $(BUILD)/pic/reader.o $(BUILD)/pic/path_watch.o $(BUILD)/pic/snapshot.o $(BUILD)/pic/writer.o
 # the Python module, and its fast half where Python's headers are: one file for 3.10 and all later ones. A sanitized one cannot be loaded
 PYTHON_CFLAGS := $(if $(SAN),,$(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --silence-errors --atleast-version=3.10 python3 && $(PKG_CONFIG) --cflags python3)))
 PYTHON_MODULE := $(patsubst lib/%,$(BUILD)/%,$(sort $(wildcard lib/python/pullet/*.py) lib/python/pullet/py.typed)) $(if $(PYTHON_CFLAGS),$(BUILD)/python/pullet/_native.abi3.so)

@@ -11,6 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "explain.h"
+
 #define MAX_PROBLEMS 8 /* that are named; the others are counted */
 #define MORE_ROOM 32   /* bytes of the message for that */
 
@@ -111,33 +113,6 @@ struct search {
 	char *found;     /* PULLET_KEY_ROOM bytes */
 };
 
-static size_t plain_name(const char *name, size_t len, char plain[PULLET_KEY_ROOM])
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < len && i < PULLET_KEY_ROOM; i++)
-		if (name[i] != '-' && name[i] != '_')
-			plain[n++] =
-				(char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] | 0x20 : name[i]);
-	return n;
-}
-
-/* One character more, less or another one, or two that are swapped; not counting case, '-' and '_'.
- */
-static bool is_near(const char *a, size_t a_len, const char *b, size_t b_len)
-{
-	char x[PULLET_KEY_ROOM], y[PULLET_KEY_ROOM];
-	size_t m = plain_name(a, a_len, x), n = plain_name(b, b_len, y), i = 0;
-
-	while (i < m && i < n && x[i] == y[i])
-		i++;
-	while (m > i && n > i && x[m - 1] == y[n - 1])
-		m--, n--;
-	if (m - i == 2 && n - i == 2)
-		return x[i] == y[i + 1] && x[i + 1] == y[i];
-	return m - i <= 1 && n - i <= 1;
-}
-
 static bool is_wanted(const struct decoder *d, const char *key, size_t len)
 {
 	size_t before = strlen(d->prefix);
@@ -163,7 +138,7 @@ static int look_at_key(const char *key, size_t len, const struct pullet_value *v
 	while (end < len && key[end] != '.' && (unsigned char)key[end] > ' ' && key[end] != 0x7f)
 		end += key[end] == '\\' ? 2 : 1;
 	if (end != len || len >= PULLET_KEY_ROOM || is_wanted(s->d, key, len) ||
-		!is_near(key + s->parent, len - s->parent, s->key + s->parent,
+		!explain_is_near(key + s->parent, len - s->parent, s->key + s->parent,
 			strlen(s->key + s->parent)))
 		return 0;
 	memcpy(s->found, key, len);

@@ -209,6 +209,11 @@ int pullet_write(
 	const char *path, const struct pullet_entry *entries, size_t count, const char *version);
 /* A sentence for an error of this library; never NULL. */
 const char *pullet_strerror(int error);
+/* The same for an error of pullet_open(), with what it is here: the directory, a config of nearly
+ * that name, the group whose members may read. Written into text (256 bytes hold most), cut where
+ * that is too small; returns text. Reads the directory, and asks the system for the group's name.
+ */
+const char *pullet_explain(const char *config_or_path, int error, char *text, size_t size);
 
 #ifdef __cplusplus
 }

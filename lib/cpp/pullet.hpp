@@ -208,6 +208,25 @@ class error : public std::system_error
 	    : std::system_error(-negative_errno, error_category(), what)
 	{
 	}
+
+	/* Of opening a config: what() says what is wrong there, and what to do. */
+	static error of_open(int negative_errno, const std::string &config_or_path)
+	{
+		char why[512];
+		error e(negative_errno, config_or_path);
+
+		e.text = config_or_path + ": " +
+			 ::pullet_explain(config_or_path.c_str(), negative_errno, why, sizeof(why));
+		return e;
+	}
+
+	const char *what() const noexcept override
+	{
+		return text.empty() ? std::system_error::what() : text.c_str();
+	}
+
+      private:
+	std::string text;
 };
 
 /* Values that are missing, or are not of the type: all of them, from config::decode(). */
@@ -274,7 +293,7 @@ class config
 		int r = ::pullet_open(config_or_path.c_str(), flags(when), &p);
 
 		if (r < 0)
-			throw error(r, config_or_path);
+			throw error::of_open(r, config_or_path);
 		handle.reset(p);
 	}
 

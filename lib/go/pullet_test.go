@@ -197,6 +197,23 @@ func TestOpenErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	for name, says := range map[string]string{"wbe": "did you mean 'web'?", "none": "there is: web"} {
+		if _, err := Open(name); !strings.HasSuffix(err.Error(), says) {
+			t.Error(err)
+		}
+	}
+	t.Setenv("PULLET_RUNTIME_DIR", dir+"/none")
+	if _, err := Open("web"); !strings.Contains(err.Error(), "there is no directory "+dir+"/none: is the agent running?") {
+		t.Error(err)
+	}
+	if says := whoMayRead("/dev/null/none"); says != "/dev/null may be read by root and the agent's user only" {
+		t.Error(says)
+	}
+	if err := os.Chown(dir, -1, 1); err == nil { // root's
+		if says := whoMayRead(dir + "/none"); !strings.Contains(says, dir+" may be read by the group daemon only: add") {
+			t.Error(says)
+		}
+	}
 	if c.Version() != "v" || c.Close() != nil || c.Close() != nil || c.Version() != "" {
 		t.Error("not closed well")
 	}

@@ -16,7 +16,7 @@ trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' HUP INT TERM
 export HOME="$tmp/home"
 mkdir -p "$out" "$HOME"
-library="decode path_watch reader snapshot writer"
+library="decode explain path_watch reader snapshot writer"
 printf 'db: {host: db.example, port: 5432}\n' >"$tmp/web.yaml"
 "$build/pullet" build "$tmp/web.yaml" -o "$tmp/web.snap" || exit 1
 passed=0

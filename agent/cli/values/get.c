@@ -93,6 +93,7 @@ void cli_note_waiting(const char *command, const char *config)
 int cli_open(const char *command, const char *config, unsigned flags, struct pullet **ret_p)
 {
 	int r = pullet_open(config, flags, ret_p);
+	char why[512];
 
 	if (r == 0)
 		return CLI_OK;
@@ -103,7 +104,8 @@ int cli_open(const char *command, const char *config, unsigned flags, struct pul
 	if (r == -EINVAL)
 		return cli_error(CLI_USAGE, command,
 			"'%s' is not the name of a config; a path needs a '/' in it", config);
-	return cli_error(CLI_FAILED, command, "%s: %s", config, pullet_strerror(r));
+	return cli_error(
+		CLI_FAILED, command, "%s: %s", config, pullet_explain(config, r, why, sizeof(why)));
 }
 
 /* ---- types ---- */

@@ -71,13 +71,14 @@ def _load_native() -> Any:
 
 implementation = "native"
 if TYPE_CHECKING:
-    from pullet._ctypes import Handle, Key, strerror
+    from pullet._ctypes import Handle, Key, explain, strerror
 else:
     _native = _load_native()
     if _native:
         Handle, Key, strerror = _native.Handle, _native.Key, _native.strerror
+        explain = _native.explain
     else:
-        from pullet._ctypes import Handle, Key, strerror
+        from pullet._ctypes import Handle, Key, explain, strerror
 
         implementation = "ctypes"
 
@@ -138,9 +139,10 @@ class Config(Handle):
         self, config_or_path: Union[str, os.PathLike[str]], wait_first: bool = False
     ) -> None:
         self._name = os.fspath(config_or_path)
-        rc = self._open(os.fsencode(self._name), _WAIT_FIRST if wait_first else 0)
+        name = os.fsencode(self._name)
+        rc = self._open(name, _WAIT_FIRST if wait_first else 0)
         if rc < 0:
-            self._failed(rc)
+            raise _CLASSES.get(-rc, Error)(-rc, explain(name, rc), self._name)
 
     def __enter__(self) -> Config:
         len(self)  # is it open?

@@ -356,6 +356,15 @@ final class ConfigTest {
         fails(NotPublishedException.class, () -> Config.open("surely-not-published"), "none");
         fails(ForeignException.class, () -> Config.open("/dev/null"), "/dev/null");
         a.publish(1, "v", Map.of());
+        Path directory = a.path.getParent();
+        for (Map.Entry<String, String> e : Map.of("wbe", "did you mean 'web'?", "none", "there is: web").entrySet()) {
+            String said = Explain.notPublished(directory.resolve(e.getKey() + ".snap")).getMessage();
+            same(true, said.endsWith(e.getValue()), said);
+        }
+        String missing = Explain.notPublished(directory.resolve("none/web.snap")).getMessage();
+        same(true, missing.contains("there is no directory " + directory.resolve("none")), missing);
+        String denied = Explain.denied(directory.resolve("none/web.snap")).getReason();
+        same(true, denied.startsWith(directory + " may be read by "), denied);
         Config c = Config.open(a.path);
         same("v", c.version(), "version");
         c.close();

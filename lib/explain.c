@@ -1,0 +1,158 @@
+/*
+ * What an error of opening a config means here, and what to do: for people. Surprising: it looks at
+ * the directory again, after the error, so what it says may have changed meanwhile; it never says
+ * more than the user could find out with ls.
+ */
+#include "explain.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pullet.h"
+
+#define NAME_ROOM 512
+#define PATH_ROOM 4096
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+#define FEW 4          /* names of configs that are listed */
+#define MOST_READ 4096 /* entries of the directory that are looked at */
+
+static size_t plain_name(const char *name, size_t len, char plain[NAME_ROOM])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len && i < NAME_ROOM; i++)
+		if (name[i] != '-' && name[i] != '_')
+			plain[n++] =
+				(char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] | 0x20 : name[i]);
+	return n;
+}
+
+bool explain_is_near(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	char x[NAME_ROOM], y[NAME_ROOM];
+	size_t m = plain_name(a, a_len, x), n = plain_name(b, b_len, y), i = 0;
+
+	while (i < m && i < n && x[i] == y[i])
+		i++;
+	while (m > i && n > i && x[m - 1] == y[n - 1])
+		m--, n--;
+	if (m - i == 2 && n - i == 2)
+		return x[i] == y[i + 1] && x[i + 1] == y[i];
+	return m - i <= 1 && n - i <= 1;
+}
+
+/* ---- nothing is published ---- */
+
+struct names {
+	char near[65], few[FEW][65];
+	size_t count;
+};
+
+/* Names of configs in the directory. False when it is not there, or may not be read. */
+static bool list_names(const char *dir, const char *wrong, struct names *ret)
+{
+	DIR *d = opendir(dir);
+	const struct dirent *entry;
+	size_t len, wrong_len = strlen(wrong);
+
+	*ret = (struct names){.count = 0};
+	if (!d)
+		return false;
+	for (int i = 0; i < MOST_READ && (entry = readdir(d)); i++) {
+		len = strlen(entry->d_name);
+		if (len <= 5 || len > 69 || strcmp(entry->d_name + len - 5, ".snap") != 0 ||
+			strspn(entry->d_name, LETTERS) != len)
+			continue;
+		len -= 5;
+		if (ret->count < FEW)
+			memcpy(ret->few[ret->count], entry->d_name, len);
+		ret->count++;
+		if (!ret->near[0] && (len != wrong_len || memcmp(entry->d_name, wrong, len) != 0) &&
+			explain_is_near(entry->d_name, len, wrong, wrong_len))
+			memcpy(ret->near, entry->d_name, len);
+	}
+	closedir(d);
+	return true;
+}
+
+static void explain_missing(const char *dir, const char *name, char *text, size_t size)
+{
+	struct names names;
+	int n;
+
+	if (!list_names(dir, name, &names)) {
+		snprintf(text, size,
+			"nothing is published under this name: there is no directory %s: is the "
+			"agent running? PULLET_RUNTIME_DIR names another one",
+			dir);
+		return;
+	}
+	n = snprintf(text, size, "nothing is published under this name in %s%s", dir,
+		names.near[0]       ? ": did you mean '"
+		: !names.count      ? ", nor under any: is the agent running?"
+		: names.count > FEW ? " yet: 'pullet status --names' lists what there is"
+				    : " yet; there is:");
+	if (names.near[0] && (size_t)n < size)
+		snprintf(text + n, size - (size_t)n, "%s'?", names.near);
+	for (size_t i = 0; !names.near[0] && names.count <= FEW && i < names.count; i++)
+		if ((size_t)n < size)
+			n += snprintf(
+				text + n, size - (size_t)n, "%s %s", i ? "," : "", names.few[i]);
+}
+
+/* ---- it may not be read ---- */
+
+/* Names the group whose members may read it, or the directory around it that is closed. */
+static void explain_forbidden(char *path, char *text, size_t size)
+{
+	char buffer[1024];
+	struct group g, *found = NULL;
+	struct stat st = {.st_gid = 0};
+	char *slash;
+
+	while (stat(path, &st) && (slash = strrchr(path, '/')) && slash != path)
+		*slash = '\0';
+	if (st.st_gid != 0 && getgrgid_r(st.st_gid, &g, buffer, sizeof(buffer), &found) == 0 &&
+		found)
+		snprintf(text, size,
+			"%s may be read by the group %s only: add this program's user to it "
+			"(usermod -aG %s USER), and start the program again",
+			path, g.gr_name, g.gr_name);
+	else
+		snprintf(text, size,
+			"%s may be read by root and the agent's user only: the agent publishes for "
+			"the group that it runs with (Group= of its unit, or that of a "
+			"setgid directory)",
+			path);
+}
+
+/* ---- */
+
+const char *pullet_explain(const char *config_or_path, int error, char *text, size_t size)
+{
+	const char *dir = secure_getenv("PULLET_RUNTIME_DIR");
+	bool is_path = strchr(config_or_path, '/');
+	char path[PATH_ROOM];
+
+	if (!dir || !dir[0])
+		dir = "/run/pullet";
+	if (is_path)
+		snprintf(path, sizeof(path), "%s", config_or_path);
+	else
+		snprintf(path, sizeof(path), "%s/%s.snap", dir, config_or_path);
+	if (error == -EACCES || error == EACCES)
+		explain_forbidden(path, text, size);
+	else if ((error == -ENOENT || error == ENOENT) && is_path)
+		snprintf(text, size, "there is no snapshot at this path");
+	else if (error == -ENOENT || error == ENOENT)
+		explain_missing(dir, config_or_path, text, size);
+	else
+		snprintf(text, size, "%s", pullet_strerror(error));
+	return text;
+}
