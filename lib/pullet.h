@@ -86,7 +86,8 @@ int pullet_get(struct pullet *p, const char *key, size_t key_len, struct pullet_
  * or does not fit 64 bits. string: any scalar but null, as it was written. int: an integer; a
  * string that is one, whole: decimal digits, a sign before them or not. double: a number; a string
  * that is one, whole: decimal, and finite. bool: true or false, or such a string. duration: a
- * string like "500ms", "10s", "5m", "1h" or "2d", in milliseconds. size: a string like "64B",
+ * string like "500ms", "10s", "5m", "1h", "2d" or "1h30m", in milliseconds: whole numbers, the
+ * greatest unit first and each once. size: a string like "64B",
  * "64KiB", "8MiB", "2GiB" or "1TiB", or as int, in bytes. tests/golden/values.tsv has hundreds of
  * examples. */
 const char *pullet_get_string(struct pullet *p, const char *key, const char *fallback);

@@ -100,7 +100,7 @@ func TestTyped(t *testing.T) {
 		{"Duration ms", c.Duration("d.ms", 0), 500 * time.Millisecond},
 		{"Duration d", c.Duration("d.d", 0), 48 * time.Hour},
 		{"Duration without unit", c.Duration("d.bad", 1), time.Duration(1)},
-		{"Duration of two", c.Duration("d.two", 1), time.Duration(1)},
+		{"Duration of two", c.Duration("d.two", 1), 65 * time.Minute},
 		{"Duration huge", c.Duration("d.huge", 1), time.Duration(1)},
 		{"Duration int", c.Duration("int", 1), time.Duration(1)},
 		{"Size", c.Size("s.kib", 0), int64(64 << 10)},

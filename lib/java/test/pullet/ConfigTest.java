@@ -334,7 +334,7 @@ final class ConfigTest {
                 {true, c.getBoolean("t.Bool", true)}, {true, c.getBoolean("int", true)},
                 {Duration.ofMillis(500), c.getDuration("d.ms", null)},
                 {Duration.ofDays(2), c.getDuration("d.d", null)},
-                {null, c.getDuration("d.bad", null)}, {null, c.getDuration("d.two", null)},
+                {null, c.getDuration("d.bad", null)}, {Duration.ofMinutes(65), c.getDuration("d.two", null)},
                 {null, c.getDuration("d.huge", null)}, {null, c.getDuration("int", null)},
                 {65536L, c.getSize("s.kib", 7)}, {31L, c.getSize("int", 7)},
                 {42L, c.getSize("t.int", 7)}, {7L, c.getSize("s.kb", 7)},
