@@ -7,6 +7,7 @@ import errno
 import os
 import selectors
 import threading
+import time
 import unittest
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -68,6 +69,16 @@ class Waiting(unittest.IsolatedAsyncioTestCase):
         self.config.publish({"n": 3})
         await self.bounded(self.config.wait_async())
         self.assertEqual(self.config["n"], 3)
+
+    async def test_its_own_timeout_may_be_a_fraction_of_a_second(self):
+        for timeout in (0, 0.001, 0.02):
+            began = time.monotonic()
+            self.assertIs(await self.bounded(self.config.wait_async(timeout)), False)
+            self.assertGreaterEqual(time.monotonic() - began, timeout)
+        waiting = asyncio.create_task(self.config.wait_async(DEADLINE + 0.5))
+        await asyncio.sleep(0)
+        self.config.publish({"n": 5})
+        self.assertIs(await self.bounded(waiting), True)
 
     async def test_withdrawn_is_raised_once(self):
         self.config.withdraw()
