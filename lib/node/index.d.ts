@@ -129,10 +129,11 @@ export class Config implements Iterable<[string, Value]> {
   refresh(): boolean;
   /**
    * Waits until there is another version and moves to it; false when the timeout has passed. Throws
-   * EIDRM once: the next call waits for the config to come back.
+   * EIDRM once: the next call waits for the config to come back. An abort of the signal throws its
+   * reason, an AbortError.
    */
   wait(options?: WaitOptions): Promise<boolean>;
-  /** Yields this config after each move to a newer version, until it is closed. */
+  /** Yields this config after each move to a newer version, until it is closed; throws as wait() does. */
   watch(options?: WatchOptions): AsyncGenerator<Config, void, undefined>;
 
   /** The generation that is open; 0 when nothing is yet. */
