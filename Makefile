@@ -96,6 +96,7 @@ C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/s
 .DELETE_ON_ERROR:
 
 all: $(PROGRAMS) $(LIBRARY) $(PYTHON_MODULE) ## build pulletd, pullet and libpullet
+	$(if $(SAN)$(PYTHON_CFLAGS),@:,@echo "  skipped: Python's extension, for want of the headers of Python 3.10 or newer (python3-dev): the module reads through ctypes, ten times slower")
 tests: all ## build the tests
 
 $(BUILD)/%.o: %.c
