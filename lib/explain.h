@@ -1,6 +1,6 @@
 /*
- * What was probably meant: names that are nearly the same. Inside of libpullet only; pure functions,
- * for any thread.
+ * What was probably meant: names that are nearly the same. Inside of libpullet only; pure
+ * functions, for any thread.
  */
 #ifndef PULLET_LIB_EXPLAIN_H
 #define PULLET_LIB_EXPLAIN_H
