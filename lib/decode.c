@@ -137,12 +137,11 @@ static int look_at_key(const char *key, size_t len, const struct pullet_value *v
 	(void)value;
 	while (end < len && key[end] != '.' && (unsigned char)key[end] > ' ' && key[end] != 0x7f)
 		end += key[end] == '\\' ? 2 : 1;
-	if (end != len || len >= PULLET_KEY_ROOM || is_wanted(s->d, key, len) ||
+	if (end != len || is_wanted(s->d, key, len) ||
 		!explain_is_near(key + s->parent, len - s->parent, s->key + s->parent,
 			strlen(s->key + s->parent)))
 		return 0;
-	memcpy(s->found, key, len);
-	s->found[len] = '\0';
+	snprintf(s->found, PULLET_KEY_ROOM, "%s", key);
 	return 1;
 }
 
@@ -155,10 +154,10 @@ static void find_near(const struct decoder *d, const char *key, char found[PULLE
 	struct pullet_value v;
 
 	found[0] = '\0';
-	for (size_t len = 0; key[len]; s.parent = ++len) {
+	for (size_t len = 0;; s.parent = ++len) {
 		while (key[len] && key[len] != '.')
 			len += key[len] == '\\' && key[len + 1] ? 2 : 1;
-		if (pullet_get(d->p, key, len, &v) != 0 || !key[len]) {
+		if (!key[len] || pullet_get(d->p, key, len, &v) != 0) {
 			snprintf(missing, sizeof(missing), "%.*s", (int)len, key);
 			snprintf(parent, sizeof(parent), "%.*s", (int)s.parent, key);
 			if (len - s.parent >= 3)

@@ -54,56 +54,61 @@ struct names {
 	size_t count;
 };
 
-/* Names of configs in the directory. False when it is not there, or may not be read. */
-static bool list_names(const char *dir, const char *wrong, struct names *ret)
+/* Of "web.snap" without its end; 0: it is no config's snapshot. */
+static size_t name_length(const char *file)
 {
-	DIR *d = opendir(dir);
-	const struct dirent *entry;
-	size_t len, wrong_len = strlen(wrong);
+	size_t len = strlen(file);
 
-	*ret = (struct names){.count = 0};
-	if (!d)
-		return false;
-	for (int i = 0; i < MOST_READ && (entry = readdir(d)); i++) {
-		len = strlen(entry->d_name);
-		if (len <= 5 || len > 69 || strcmp(entry->d_name + len - 5, ".snap") != 0 ||
-			strspn(entry->d_name, LETTERS) != len)
-			continue;
-		len -= 5;
-		if (ret->count < FEW)
-			memcpy(ret->few[ret->count], entry->d_name, len);
-		ret->count++;
-		if (!ret->near[0] && (len != wrong_len || memcmp(entry->d_name, wrong, len) != 0) &&
-			explain_is_near(entry->d_name, len, wrong, wrong_len))
-			memcpy(ret->near, entry->d_name, len);
-	}
-	closedir(d);
-	return true;
+	if (len <= 5 || len > 69 || strcmp(file + len - 5, ".snap") != 0 || file[0] == '.' ||
+		strspn(file, LETTERS) != len)
+		return 0;
+	return len - 5;
+}
+
+static void add_name(struct names *n, const char *file, const char *wrong)
+{
+	size_t len = name_length(file), wrong_len = strlen(wrong);
+
+	if (len == 0)
+		return;
+	if (n->count < FEW)
+		memcpy(n->few[n->count], file, len);
+	n->count++;
+	if ((len != wrong_len || memcmp(file, wrong, len) != 0) &&
+		explain_is_near(file, len, wrong, wrong_len))
+		snprintf(n->near, sizeof(n->near), "%.*s", (int)len, file);
 }
 
 static void explain_missing(const char *dir, const char *name, char *text, size_t size)
 {
-	struct names names;
-	int n;
+	char list[FEW * sizeof("web, ") + FEW * 65] = "";
+	struct names names = {.count = 0};
+	const struct dirent *entry;
+	DIR *d = opendir(dir);
 
-	if (!list_names(dir, name, &names)) {
+	if (!d) {
 		snprintf(text, size,
-			"nothing is published under this name: there is no directory %s: is the "
-			"agent running? PULLET_RUNTIME_DIR names another one",
-			dir);
+			"nothing is published under this name: %s: %s: is the agent running? "
+			"PULLET_RUNTIME_DIR names another directory",
+			dir, strerror(errno));
 		return;
 	}
-	n = snprintf(text, size, "nothing is published under this name in %s%s", dir,
-		names.near[0]       ? ": did you mean '"
-		: !names.count      ? ", nor under any: is the agent running?"
-		: names.count > FEW ? " yet: 'pullet status --names' lists what there is"
-				    : " yet; there is:");
-	if (names.near[0] && (size_t)n < size)
-		snprintf(text + n, size - (size_t)n, "%s'?", names.near);
-	for (size_t i = 0; !names.near[0] && names.count <= FEW && i < names.count; i++)
-		if ((size_t)n < size)
-			n += snprintf(
-				text + n, size - (size_t)n, "%s %s", i ? "," : "", names.few[i]);
+	for (int i = 0; i < MOST_READ && (entry = readdir(d)); i++)
+		add_name(&names, entry->d_name, name);
+	closedir(d);
+	for (size_t i = 0, len = 0; i < names.count && i < FEW; i++)
+		len += (size_t)snprintf(
+			list + len, sizeof(list) - len, "%s%s", i ? ", " : "", names.few[i]);
+	if (names.near[0])
+		snprintf(text, size,
+			"nothing is published under this name in %s: did you mean '%s'?", dir,
+			names.near);
+	else
+		snprintf(text, size, "nothing is published under this name in %s%s%s", dir,
+			!names.count        ? ", nor under any: is the agent running?"
+			: names.count > FEW ? " yet: 'pullet status --names' lists what there is"
+					    : " yet; there is: ",
+			names.count > FEW ? "" : list);
 }
 
 /* ---- it may not be read ---- */
@@ -118,8 +123,8 @@ static void explain_forbidden(char *path, char *text, size_t size)
 
 	while (stat(path, &st) && (slash = strrchr(path, '/')) && slash != path)
 		*slash = '\0';
-	if (st.st_gid != 0 && getgrgid_r(st.st_gid, &g, buffer, sizeof(buffer), &found) == 0 &&
-		found)
+	(void)getgrgid_r(st.st_gid, &g, buffer, sizeof(buffer), &found);
+	if (st.st_gid != 0 && found)
 		snprintf(text, size,
 			"%s may be read by the group %s only: add this program's user to it "
 			"(usermod -aG %s USER), and start the program again",
@@ -137,20 +142,19 @@ static void explain_forbidden(char *path, char *text, size_t size)
 const char *pullet_explain(const char *config_or_path, int error, char *text, size_t size)
 {
 	const char *dir = secure_getenv("PULLET_RUNTIME_DIR");
-	bool is_path = strchr(config_or_path, '/');
 	char path[PATH_ROOM];
 
 	if (!dir || !dir[0])
 		dir = "/run/pullet";
-	if (is_path)
+	if (strchr(config_or_path, '/'))
 		snprintf(path, sizeof(path), "%s", config_or_path);
 	else
 		snprintf(path, sizeof(path), "%s/%s.snap", dir, config_or_path);
-	if (error == -EACCES || error == EACCES)
+	if (error == -EACCES)
 		explain_forbidden(path, text, size);
-	else if ((error == -ENOENT || error == ENOENT) && is_path)
+	else if (error == -ENOENT && strchr(config_or_path, '/'))
 		snprintf(text, size, "there is no snapshot at this path");
-	else if (error == -ENOENT || error == ENOENT)
+	else if (error == -ENOENT)
 		explain_missing(dir, config_or_path, text, size);
 	else
 		snprintf(text, size, "%s", pullet_strerror(error));

@@ -549,9 +549,9 @@ static bool parse_duration(const char *text, int64_t *ret_ms)
 	const char *name;
 
 	for (const char *part = text; part == text || *part; part = name + len, below = unit) {
-		if ((part != text && !strchr("0123456789", *part)) || !parse_int(part, &n, &name))
+		if (!parse_int(part, &n, &name))
 			return false;
-		len = strcspn(name, "0123456789");
+		len = strcspn(name, "0123456789"); /* so the next part has no sign */
 		for (unit = 0; unit < below; unit++)
 			if (strlen(names[unit]) == len && strncmp(name, names[unit], len) == 0)
 				break;

@@ -185,7 +185,7 @@ class OpenErrors(TestCase):
         os.environ["PULLET_RUNTIME_DIR"] = "/none\udcff"
         with self.assertRaises(pullet.NotPublished) as raised:
             pullet.open("web")
-        self.assertIn("there is no directory /none\udcff: is the agent running?", str(raised.exception))
+        self.assertIn("/none\udcff: No such file or directory: is the agent running?", str(raised.exception))
 
 
 class Golden(TestCase):

@@ -194,7 +194,11 @@ static void decode__a_key_of_nearly_the_name__is_named(void **state)
 		const char *there, *meant; /* meant: "" = it is not named */
 	} table[] = {{"nmae", "nmae"}, {"nam", "nam"}, {"names", "names"}, {"Name", "Name"},
 		{"n_ame", "n_ame"}, {"nume", "nume"}, {"name.x", ""}, {"nom", ""}, {"title", ""},
-		{"na.me", ""}, {"port", ""}, {"db.hots", ""}, {"n\tme", ""}, {"na\\.me", ""}};
+		{"na.me", ""}, {"port", ""}, {"db.hots", ""}, {"n\tme", ""},
+		{"na\x7f"
+		 "e",
+			""},
+		{"na\\.me", ""}};
 	struct pullet_decode_error e;
 	struct pullet *p;
 	struct config c;
@@ -246,6 +250,32 @@ static void decode__a_mapping_of_nearly_the_name__is_named_unless_it_is_known(vo
 	}
 }
 
+static void decode__odd_keys_that_are_missing__are_said_to_be(void **state)
+{
+	char key[PULLET_KEY_ROOM], there[PULLET_KEY_ROOM];
+	const struct pullet_field odd[] = {{"", PULLET_FIELD_INT, 0, true},
+		{"a\\.bcd", PULLET_FIELD_INT, 0, true}, {"abc\\", PULLET_FIELD_INT, 0, true}};
+	const struct pullet_field one = {key, PULLET_FIELD_INT, 0, true};
+	const struct pair pairs[] = {{"a\\.bdc", PULLET_INT, "1"}, {there, PULLET_INT, "1"}, {0}};
+	struct pullet_decode_error e;
+	struct pullet *p;
+	struct config c;
+	int n;
+
+	(void)state;
+	memset(key, 'k', sizeof(key));
+	key[PULLET_KEY_ROOM - 1] = '\0';
+	memcpy(there, key, sizeof(key));
+	there[PULLET_KEY_ROOM - 2] = 'x';
+	(void)decode(pairs, "", &c, NULL, &p);
+	assert_int_equal(pullet_decode(p, "", odd, COUNT(odd), &n, &e), -ENOENT);
+	assert_non_null(strstr(e.message, ":  is missing; a\\.bcd is missing: did you mean "
+					  "a\\.bdc?; abc\\ is missing"));
+	assert_int_equal(pullet_decode(p, "", &one, 1, &n, &e), -ENOENT); /* is cut */
+	assert_int_equal(strlen(e.message), sizeof(e.message) - 1);
+	pullet_close(p);
+}
+
 static void decode__a_key_that_is_too_long__is_refused(void **state)
 {
 	const struct pair none[] = {{0}};
@@ -271,6 +301,7 @@ int main(void)
 		cmocka_unit_test(decode__several_mistakes__are_said_at_once_and_the_rest_is_filled),
 		cmocka_unit_test(decode__a_key_of_nearly_the_name__is_named),
 		cmocka_unit_test(decode__a_mapping_of_nearly_the_name__is_named_unless_it_is_known),
+		cmocka_unit_test(decode__odd_keys_that_are_missing__are_said_to_be),
 		cmocka_unit_test(decode__a_key_that_is_too_long__is_refused),
 	};
 
