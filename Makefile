@@ -76,7 +76,7 @@ PROGRAMS := $(BUILD)/pulletd $(BUILD)/pullet
 # the library for applications: what of lib/ they need, and nothing else of it visible
 SONAME   := libpullet.so.0
 LIBRARY  := $(BUILD)/$(SONAME) $(BUILD)/libpullet.a $(BUILD)/libpullet.pc $(BUILD)/cmake/pulletConfig.cmake $(BUILD)/cmake/pulletConfigVersion.cmake
-LIB_PIC  := $(BUILD)/pic/decode.o $(BUILD)/pic/reader.o $(BUILD)/pic/path_watch.o $(BUILD)/pic/snapshot.o $(BUILD)/pic/writer.o
+LIB_PIC  := $(BUILD)/pic/decode.o $(BUILD)/pic/explain.o $(BUILD)/pic/reader.o $(BUILD)/pic/path_watch.o $(BUILD)/pic/snapshot.o $(BUILD)/pic/writer.o
 # the Python module, and its fast half where Python's headers are: one file for 3.10 and all later ones. A sanitized one cannot be loaded
 PYTHON_CFLAGS := $(if $(SAN),,$(patsubst -I%,-isystem %,$(shell $(PKG_CONFIG) --silence-errors --atleast-version=3.10 python3 && $(PKG_CONFIG) --cflags python3)))
 PYTHON_MODULE := $(patsubst lib/%,$(BUILD)/%,$(sort $(wildcard lib/python/pullet/*.py) lib/python/pullet/py.typed)) $(if $(PYTHON_CFLAGS),$(BUILD)/python/pullet/_native.abi3.so)
@@ -98,6 +98,7 @@ C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/s
 .DELETE_ON_ERROR:
 
 all: $(PROGRAMS) $(LIBRARY) $(PYTHON_MODULE) ## build pulletd, pullet and libpullet
+	$(if $(SAN)$(PYTHON_CFLAGS),@:,@echo "  skipped: Python's extension, for want of the headers of Python 3.10 or newer (python3-dev): the module reads through ctypes, ten times slower")
 tests: all ## build the tests
 
 $(BUILD)/%.o: %.c
@@ -520,13 +521,14 @@ uninstall: all ## remove what install put there; configuration and state stay
 	$(Q)rm -rf $(BUILD)/uninstall
 
 # a package of each language as its users expect it, one script a line; installed from there in an empty place without a network, each gives a value
-packages-languages: all ## build wheel, sdist, npm tarball, CMake package, Go module, jar into build/packages/languages, install and try each (the last two: make languages)
+packages-languages: all ## build wheel, sdist, npm tarball, CMake package, Go module, jar into build/packages/languages, install and try each (Go: make languages)
 	@mkdir -p $(BUILD)/packages/languages
 	@PULLET_BUILD=$(abspath $(BUILD)) $(RUN) --timeout 300 \
 	  sh packaging/languages/python.sh $(abspath $(BUILD)/packages/languages) -- \
 	  sh packaging/languages/node.sh $(abspath $(BUILD)/packages/languages) -- \
-	  sh packaging/languages/cmake.sh $(abspath $(BUILD)/packages/languages) --
-	@lib/go/package.sh $(abspath $(BUILD))/packages/languages/go $(VERSION) && lib/java/package.sh $(abspath $(BUILD))/packages/languages/java $(VERSION)
+	  sh packaging/languages/cmake.sh $(abspath $(BUILD)/packages/languages) -- \
+	  sh packaging/languages/java.sh $(abspath $(BUILD)/packages/languages) --
+	@lib/go/package.sh $(abspath $(BUILD))/packages/languages/go $(VERSION)
 
 dist: ## make pullet-VERSION.tar.gz, the same bytes every time
 	@packaging/dist.sh $(VERSION) pullet-$(VERSION).tar.gz

@@ -1,25 +1,43 @@
 /*
  * One version as a struct, by a table of its members. Surprising: a value of another type is an
- * error here and not the fallback; only what is missing, or null, leaves the member as it was.
+ * error here and not the fallback; only what is missing, or null, leaves the member as it was. All
+ * that is wrong is said at once.
  */
 #include "pullet.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "explain.h"
+
+#define MAX_PROBLEMS 8 /* that are named; the others are counted */
+#define MORE_ROOM 32   /* bytes of the message for that */
+
 static const char *const type_names[] = {
-	"null", "true or false", "an integer", "a number", "another text", "a list", "a mapping"};
+	"null", "true or false", "an integer", "a number", "a text", "a list", "a mapping"};
 
 static const char *const wanted[] = {
 	[PULLET_FIELD_STRING] = "a text",
 	[PULLET_FIELD_BOOL] = "true or false",
-	[PULLET_FIELD_INT] = "an integer that fits an int",
-	[PULLET_FIELD_INT64] = "an integer",
-	[PULLET_FIELD_DOUBLE] = "a number",
+	[PULLET_FIELD_INT] = "an integer such as 17 that fits int",
+	[PULLET_FIELD_INT64] = "an integer such as 17",
+	[PULLET_FIELD_DOUBLE] = "a number such as 0.5",
 	[PULLET_FIELD_DURATION_MS] = "a duration such as \"10s\"",
 	[PULLET_FIELD_SIZE] = "a size such as \"64KiB\"",
+};
+
+struct decoder {
+	struct pullet *p;
+	const char *prefix;
+	const struct pullet_field *fields;
+	size_t count;
+	struct pullet_decode_error *error; /* NULL: not wanted */
+	size_t len;                        /* of its message */
+	unsigned named, others;            /* problems in it, and not */
+	int result;                        /* of the first one */
 };
 
 typedef int64_t whole_getter(struct pullet *p, const char *key, int64_t fallback);
@@ -86,46 +104,153 @@ static bool store_value(
 	return store_whole(p, key, kind, member);
 }
 
-static int report(struct pullet *p, const char *key, int error, const char *what, const char *is,
-	struct pullet_decode_error *ret_error)
+/* ---- what was meant by a key that is missing ---- */
+
+struct search {
+	const struct decoder *d;
+	const char *key; /* that is missing */
+	size_t parent;   /* bytes before its last name */
+	char *found;     /* PULLET_KEY_ROOM bytes */
+};
+
+static bool is_wanted(const struct decoder *d, const char *key, size_t len)
 {
-	if (!ret_error)
-		return error;
-	snprintf(ret_error->key, sizeof(ret_error->key), "%s", key);
-	snprintf(ret_error->message, sizeof(ret_error->message), "%.300s, generation %llu: %s %s%s",
-		pullet_path(p), (unsigned long long)pullet_generation(p), ret_error->key, what, is);
-	return error;
+	size_t before = strlen(d->prefix);
+
+	for (size_t i = 0; i < d->count && len > before; i++) {
+		const char *name = d->fields[i].key;
+		size_t n = strlen(name);
+
+		/* of a nested struct, too */
+		if (before + n >= len && strncmp(key + before, name, len - before) == 0 &&
+			(before + n == len || name[len - before] == '.'))
+			return true;
+	}
+	return false;
 }
 
-static int decode_field(struct pullet *p, const char *prefix, const struct pullet_field *f,
-	char *into, struct pullet_decode_error *ret_error)
+static int look_at_key(const char *key, size_t len, const struct pullet_value *value, void *arg)
 {
-	char key[PULLET_KEY_ROOM], what[80];
+	struct search *s = arg;
+	size_t end = s->parent;
+
+	(void)value;
+	while (end < len && key[end] != '.' && (unsigned char)key[end] > ' ' && key[end] != 0x7f)
+		end += key[end] == '\\' ? 2 : 1;
+	if (end != len || is_wanted(s->d, key, len) ||
+		!explain_is_near(key + s->parent, len - s->parent, s->key + s->parent,
+			strlen(s->key + s->parent)))
+		return 0;
+	snprintf(s->found, PULLET_KEY_ROOM, "%s", key);
+	return 1;
+}
+
+/* The key beside the missing one, or beside the mapping that is missing around it, that is nearly
+ * of its name, and that nobody asked for; "" when there is none. */
+static void find_near(const struct decoder *d, const char *key, char found[PULLET_KEY_ROOM])
+{
+	char missing[PULLET_KEY_ROOM], parent[PULLET_KEY_ROOM];
+	struct search s = {.d = d, .key = missing, .found = found};
 	struct pullet_value v;
-	int len = snprintf(key, sizeof(key), "%s%s", prefix, f->key);
+
+	found[0] = '\0';
+	for (size_t len = 0;; s.parent = ++len) {
+		while (key[len] && key[len] != '.')
+			len += key[len] == '\\' && key[len + 1] ? 2 : 1;
+		if (!key[len] || pullet_get(d->p, key, len, &v) != 0) {
+			snprintf(missing, sizeof(missing), "%.*s", (int)len, key);
+			snprintf(parent, sizeof(parent), "%.*s", (int)s.parent, key);
+			if (len - s.parent >= 3)
+				pullet_each(d->p, parent, look_at_key, &s);
+			return;
+		}
+	}
+}
+
+/* ---- */
+
+/* Adds a problem to the message. */
+static __attribute__((format(printf, 4, 5))) void report(
+	struct decoder *d, const char *key, int result, const char *format, ...)
+{
+	char what[PULLET_KEY_ROOM + 80], *end;
+	size_t room;
+	va_list args;
+	int n;
+
+	if (!d->result && d->error) {
+		snprintf(d->error->key, sizeof(d->error->key), "%s", key);
+		d->len = (size_t)snprintf(d->error->message, sizeof(d->error->message),
+			"%.300s, generation %llu", pullet_path(d->p),
+			(unsigned long long)pullet_generation(d->p));
+	}
+	d->result = d->result ? d->result : result;
+	if (!d->error)
+		return;
+	va_start(args, format);
+	vsnprintf(what, sizeof(what), format, args);
+	va_end(args);
+	end = d->error->message + d->len;
+	room = sizeof(d->error->message) - d->len;
+	n = snprintf(end, room, "%s%s %s", d->named ? "; " : ": ", key, what);
+	if (d->named == 0 || (d->named < MAX_PROBLEMS && (size_t)n + MORE_ROOM < room)) {
+		d->len += (size_t)n < room ? (size_t)n : room - 1;
+		d->named++;
+	} else {
+		snprintf(end, room, "; and %u more", ++d->others);
+	}
+}
+
+static void report_missing(struct decoder *d, const char *key)
+{
+	char near[PULLET_KEY_ROOM];
+
+	find_near(d, key, near);
+	report(d, key, -ENOENT, "is missing%s%s%s", near[0] ? ": did you mean " : "", near,
+		near[0] ? "?" : "");
+}
+
+/* What a value is that is not of the type. */
+static void report_mismatch(
+	struct decoder *d, const char *key, enum pullet_field_kind kind, enum pullet_type type)
+{
+	const char *is = type_names[type];
+	const char *more = type == PULLET_STRING                        ? " of another form"
+			   : strncmp(wanted[kind], is, strlen(is)) == 0 ? " that does not fit"
+									: "";
+
+	report(d, key, -EINVAL, "must be %s, but is %s%s", wanted[kind], is, more);
+}
+
+static void decode_field(struct decoder *d, const struct pullet_field *f, char *into)
+{
+	char key[PULLET_KEY_ROOM];
+	struct pullet_value v;
+	int len = snprintf(key, sizeof(key), "%s%s", d->prefix, f->key);
 	bool missing;
 
-	if ((size_t)len >= sizeof(key))
-		return report(p, key, -EINVAL, "is too long a key", "", ret_error);
-	missing = pullet_get(p, key, (size_t)len, &v) != 0;
-	if (missing || v.type == PULLET_NULL)
-		return f->required ? report(p, key, -ENOENT, missing ? "is missing" : "is null", "",
-					     ret_error)
-				   : 0;
-	if (store_value(p, key, f->kind, into + f->offset))
-		return 0;
-	snprintf(what, sizeof(what), "must be %s, but is ", wanted[f->kind]);
-	return report(p, key, -EINVAL, what,
-		f->kind == PULLET_FIELD_INT && v.type == PULLET_INT ? "larger" : type_names[v.type],
-		ret_error);
+	if ((size_t)len >= sizeof(key)) {
+		report(d, key, -EINVAL, "is too long a key");
+		return;
+	}
+	missing = pullet_get(d->p, key, (size_t)len, &v) != 0;
+	if (!missing && v.type != PULLET_NULL) {
+		if (!store_value(d->p, key, f->kind, into + f->offset))
+			report_mismatch(d, key, f->kind, v.type);
+	} else if (f->required && missing) {
+		report_missing(d, key);
+	} else if (f->required) {
+		report(d, key, -ENOENT, "is null");
+	}
 }
 
 int pullet_decode(struct pullet *p, const char *prefix, const struct pullet_field *fields,
 	size_t count, void *into, struct pullet_decode_error *ret_error)
 {
-	int r = 0;
+	struct decoder d = {
+		.p = p, .prefix = prefix, .fields = fields, .count = count, .error = ret_error};
 
-	for (size_t i = 0; i < count && r == 0; i++)
-		r = decode_field(p, prefix, &fields[i], into, ret_error);
-	return r;
+	for (size_t i = 0; i < count; i++)
+		decode_field(&d, &fields[i], into);
+	return d.result;
 }

@@ -86,7 +86,8 @@ int pullet_get(struct pullet *p, const char *key, size_t key_len, struct pullet_
  * or does not fit 64 bits. string: any scalar but null, as it was written. int: an integer; a
  * string that is one, whole: decimal digits, a sign before them or not. double: a number; a string
  * that is one, whole: decimal, and finite. bool: true or false, or such a string. duration: a
- * string like "500ms", "10s", "5m", "1h" or "2d", in milliseconds. size: a string like "64B",
+ * string like "500ms", "10s", "5m", "1h", "2d" or "1h30m", in milliseconds: whole numbers, the
+ * greatest unit first and each once. size: a string like "64B",
  * "64KiB", "8MiB", "2GiB" or "1TiB", or as int, in bytes. tests/golden/values.tsv has hundreds of
  * examples. */
 const char *pullet_get_string(struct pullet *p, const char *key, const char *fallback);
@@ -143,14 +144,16 @@ struct pullet_field {
 };
 #define PULLET_KEY_ROOM 512 /* bytes of a key that can be decoded, with its NUL */
 struct pullet_decode_error {
-	char key[PULLET_KEY_ROOM];
-	char message[1024]; /* "FILE, generation 3: db.port must be an integer, but is a list" */
+	char key[PULLET_KEY_ROOM]; /* of the first problem */
+	/* "FILE, generation 3: name is missing: did you mean nmae?; db.port must be an integer such
+	 * as 17, but is a list; and 4 more": the first eight, as far as there is room */
+	char message[1024];
 };
 /* Fills a struct from the version that is open, by a table of its members; prefix, "" or
  * "servers.0." for example, comes before each key. What is missing, or null, leaves its member as
- * it was: set the defaults before. 0; -ENOENT (a required one is missing) or -EINVAL (a value is
- * not of the type, as the getters see it, or does not fit), with *ret_error (NULL: not wanted);
- * what comes before it in the table is filled then. Values are never shown. */
+ * it was: set the defaults before. 0; or, of the first problem, -ENOENT (a required one is missing)
+ * or -EINVAL (a value is not of the type, as the getters see it, or does not fit), with all of them
+ * in *ret_error (NULL: not wanted); every other member is filled then. Values are never shown. */
 int pullet_decode(struct pullet *p, const char *prefix, const struct pullet_field *fields,
 	size_t count, void *into, struct pullet_decode_error *ret_error);
 /* The path of the snapshot; lives as long as the handle. */
@@ -207,6 +210,11 @@ int pullet_write(
 	const char *path, const struct pullet_entry *entries, size_t count, const char *version);
 /* A sentence for an error of this library; never NULL. */
 const char *pullet_strerror(int error);
+/* The same for an error of pullet_open(), with what it is here: the directory, a config of nearly
+ * that name, the group whose members may read. Written into text (256 bytes hold most), cut where
+ * that is too small; returns text. Reads the directory, and asks the system for the group's name.
+ */
+const char *pullet_explain(const char *config_or_path, int error, char *text, size_t size);
 
 #ifdef __cplusplus
 }

@@ -538,6 +538,33 @@ static bool parse_unit(
 	return false;
 }
 
+/* Integers with units, the greatest first and each once; the sign in front is that of all. */
+static bool parse_duration(const char *text, int64_t *ret_ms)
+{
+	static const char *const names[] = {"ms", "s", "m", "h", "d"};
+	static const int64_t factors[] = {1, 1000, 60000, 3600000, 86400000};
+	size_t below = sizeof(factors) / sizeof(factors[0]), unit, len;
+	bool minus = text[0] == '-';
+	int64_t n, sum = 0;
+	const char *name;
+
+	for (const char *part = text; part == text || *part; part = name + len, below = unit) {
+		if (!parse_int(part, &n, &name))
+			return false;
+		len = strcspn(name, "0123456789"); /* so the next part has no sign */
+		for (unit = 0; unit < below; unit++)
+			if (strlen(names[unit]) == len && strncmp(name, names[unit], len) == 0)
+				break;
+		if (part != text && minus)
+			n = -n;
+		if (unit == below || __builtin_mul_overflow(n, factors[unit], &n) ||
+			__builtin_add_overflow(sum, n, &sum))
+			return false;
+	}
+	*ret_ms = sum;
+	return true;
+}
+
 static const char *to_string(const struct pullet_value *v, const char *fallback)
 {
 	return v && v->type >= PULLET_BOOL && v->type <= PULLET_STRING ? v->text : fallback;
@@ -586,13 +613,9 @@ static bool to_bool(const struct pullet_value *v, bool fallback)
 
 static int64_t to_duration_ms(const struct pullet_value *v, int64_t fallback_ms)
 {
-	static const char *const names[] = {"ms", "s", "m", "h", "d", NULL};
-	static const int64_t factors[] = {1, 1000, 60000, 3600000, 86400000};
 	int64_t ms;
 
-	return v && v->type == PULLET_STRING && parse_unit(v->text, names, factors, &ms)
-		       ? ms
-		       : fallback_ms;
+	return v && v->type == PULLET_STRING && parse_duration(v->text, &ms) ? ms : fallback_ms;
 }
 
 static int64_t to_size(const struct pullet_value *v, int64_t fallback_bytes)

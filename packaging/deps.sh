@@ -78,6 +78,11 @@ languages='
 go                    golang-go                 golang
 go-lint               go-staticcheck            -
 java                  default-jdk-headless      java-17-openjdk-devel
+java-event-loop       libnetty-java             -
+java-package          maven                     maven
+java-package          libmaven-compiler-plugin-java -
+java-package          libmaven-resources-plugin-java -
+java-package          junit5                    -
 node                  nodejs                    nodejs
 node-headers          libnode-dev               nodejs-devel              /usr/include/node/node_api.h
 '

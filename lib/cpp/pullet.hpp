@@ -34,6 +34,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -207,22 +208,49 @@ class error : public std::system_error
 	    : std::system_error(-negative_errno, error_category(), what)
 	{
 	}
+
+	/* Of opening a config: what() says what is wrong there, and what to do. */
+	static error of_open(int negative_errno, const std::string &config_or_path)
+	{
+		char why[512];
+		error e(negative_errno, config_or_path);
+
+		e.text = config_or_path + ": " +
+			 ::pullet_explain(config_or_path.c_str(), negative_errno, why, sizeof(why));
+		return e;
+	}
+
+	const char *what() const noexcept override
+	{
+		return text.empty() ? std::system_error::what() : text.c_str();
+	}
+
+      private:
+	std::string text;
 };
 
-/* A value that is missing, or is not of the type: from config::decode(). */
+/* Values that are missing, or are not of the type: all of them, from config::decode(). */
 class decode_error : public std::runtime_error
 {
       public:
-	decode_error(const std::string &file, std::uint64_t generation, std::string which,
-		const std::string &what)
-	    : std::runtime_error(file + ", generation " + std::to_string(generation) + ": " +
-				 (which.empty() ? "the configuration" : which) + " " + what),
-	      name(std::move(which)), number(generation)
+	struct problem {
+		std::string key,
+			what; /* "db.port", "must be an integer such as 17, but is a list" */
+	};
+	decode_error(
+		const std::string &file, std::uint64_t generation, std::vector<problem> problems)
+	    : std::runtime_error(text(file, generation, problems)), all(std::move(problems)),
+	      number(generation)
 	{
 	}
+	const std::vector<problem> &problems() const noexcept
+	{
+		return all;
+	}
+	/* Of the first problem. */
 	const std::string &key() const noexcept
 	{
-		return name;
+		return all.front().key;
 	}
 	std::uint64_t generation() const noexcept
 	{
@@ -230,7 +258,23 @@ class decode_error : public std::runtime_error
 	}
 
       private:
-	std::string name;
+	/* The first eight, and how many more. */
+	static std::string text(
+		const std::string &file, std::uint64_t generation, const std::vector<problem> &all)
+	{
+		const std::size_t most = 8;
+		std::string s = file + ", generation " + std::to_string(generation);
+
+		for (std::size_t i = 0; i < all.size() && i < most; i++)
+			s += (i ? "; " : ": ") +
+			     (all[i].key.empty() ? "the configuration" : all[i].key) + " " +
+			     all[i].what;
+		return all.size() <= most
+			       ? s
+			       : s + "; and " + std::to_string(all.size() - most) + " more";
+	}
+
+	std::vector<problem> all;
 	std::uint64_t number;
 };
 
@@ -249,7 +293,7 @@ class config
 		int r = ::pullet_open(config_or_path.c_str(), flags(when), &p);
 
 		if (r < 0)
-			throw error(r, config_or_path);
+			throw error::of_open(r, config_or_path);
 		handle.reset(p);
 	}
 
@@ -549,22 +593,101 @@ template <class T> struct maybe_of<std::optional<T>> : std::true_type {
  * types, std::string, std::chrono::milliseconds, aggregates with a pullet_fields() of their own,
  * and std::optional, std::vector and std::map<std::string, ...> of those. A value of another type
  * is an error, never the default. */
+namespace detail
+{
+
+/* One character more, less or another one, or two that are swapped; not counting case, '-', '_'. */
+inline bool is_near(std::string_view one, std::string_view other)
+{
+	std::string text[2];
+	std::size_t same = 0;
+
+	for (int i = 0; i < 2; i++)
+		for (char c : i ? other : one)
+			if (c != '-' && c != '_')
+				text[i] += c >= 'A' && c <= 'Z' ? static_cast<char>(c | 0x20) : c;
+	std::string_view a = text[0], b = text[1];
+
+	while (same < a.size() && same < b.size() && a[same] == b[same])
+		same++;
+	a.remove_prefix(same);
+	b.remove_prefix(same);
+	while (!a.empty() && !b.empty() && a.back() == b.back()) {
+		a.remove_suffix(1);
+		b.remove_suffix(1);
+	}
+	return (a.size() <= 1 && b.size() <= 1) ||
+	       (a.size() == 2 && b.size() == 2 && a[0] == b[1] && a[1] == b[0]);
+}
+
+/* What a decoder and those of what is in it have found. */
+struct decode_notes {
+	struct missing {
+		std::size_t problem; /* which one */
+		std::size_t name;    /* where the last name of its key begins */
+	};
+	std::vector<decode_error::problem> problems;
+	std::vector<missing> gone;
+	std::set<std::string> asked; /* keys */
+
+	/* Adds to each missing key the one that may have been meant; throws, if there is a problem.
+	 */
+	void finish(const config &c)
+	{
+		if (problems.empty())
+			return;
+		for (const auto &m : gone) {
+			auto &p = problems[m.problem];
+			std::string near = find_near(c, p.key, m.name);
+
+			if (!near.empty())
+				p.what += ": did you mean " + near + "?";
+		}
+		throw decode_error(std::string(c.path()), c.generation(), std::move(problems));
+	}
+
+      private:
+	std::string find_near(const config &c, const std::string &key, std::size_t name) const
+	{
+		std::string found;
+
+		if (key.size() - name < 3)
+			return found;
+		c.for_each(key.substr(0, name), [&](std::string_view there, const value &) {
+			std::size_t i = name;
+
+			while (i < there.size() && there[i] != '.' &&
+				static_cast<unsigned char>(there[i]) > ' ' && there[i] != 0x7f)
+				i += there[i] == '\\' ? 2 : 1;
+			if (found.empty() && i == there.size() &&
+				!asked.count(std::string(there)) &&
+				is_near(there.substr(name), std::string_view(key).substr(name)))
+				found = there;
+		});
+		return found;
+	}
+};
+
+} // namespace detail
+
 class decoder
 {
       public:
-	decoder(const config &from, std::string key) : c(from), at(std::move(key))
+	decoder(const config &from, std::string key, detail::decode_notes &notes,
+		std::size_t last_name = 0)
+	    : c(from), n(notes), at(std::move(key)), last_at(last_name)
 	{
 	}
 
 	/* Missing or null is an error. */
 	template <class T> void required(std::string_view name, T &to)
 	{
-		child(name).read(to, false);
+		member(name).read(to, false);
 	}
 	/* Missing or null leaves it as it was. */
 	template <class T> void optional(std::string_view name, T &to)
 	{
-		decoder d = child(name);
+		decoder d = member(name);
 
 		if (d.is_there())
 			d.read(to, false);
@@ -572,11 +695,11 @@ class decoder
 	/* The same for bytes, as in "64KiB". */
 	template <class T> void required_size(std::string_view name, T &to)
 	{
-		child(name).read(to, true);
+		member(name).read(to, true);
 	}
 	template <class T> void optional_size(std::string_view name, T &to)
 	{
-		decoder d = child(name);
+		decoder d = member(name);
 
 		if (d.is_there())
 			d.read(to, true);
@@ -590,47 +713,62 @@ class decoder
 			else
 				to.reset();
 		} else if constexpr (detail::list_of<T>::value) {
-			to = T(static_cast<std::size_t>(container(PULLET_LIST, "a list")));
+			if (!is_container(PULLET_LIST, "a list"))
+				return;
+			to = T(static_cast<std::size_t>(last.count));
 			for (std::size_t i = 0; i < to.size(); i++)
 				child(std::to_string(i)).read(to[i], is_size);
 		} else if constexpr (detail::map_of<T>::value) {
-			container(PULLET_MAP, "a mapping");
+			if (!is_container(PULLET_MAP, "a mapping"))
+				return;
 			to.clear();
-			for (const auto &name : members())
-				child(name).read(to[name], is_size);
+			for (const auto &each : members())
+				child(each).read(to[each], is_size);
 		} else if constexpr (std::is_same_v<T, std::string>) {
-			auto text = detail::text_of(found());
-
-			if (!text)
-				fail("a text");
-			to = std::string(*text);
+			if (!found())
+				return;
+			if (auto text = detail::text_of(&last))
+				to = std::string(*text);
+			else
+				mismatch("a text");
 		} else if constexpr (std::is_arithmetic_v<T> ||
 				     std::is_same_v<T, std::chrono::milliseconds>) {
 			scalar(to, is_size);
 		} else {
-			if (!at.empty())
-				container(PULLET_MAP, "a mapping");
-			pullet_fields(*this, to);
+			if (at.empty() || is_container(PULLET_MAP, "a mapping"))
+				pullet_fields(*this, to);
 		}
 	}
 
       private:
-	decoder child(std::string_view name) const
+	decoder child(std::string_view of) const
 	{
-		std::string key = detail::escape(name);
+		std::string key = detail::escape(of);
 
-		return decoder(c, at.empty() ? key : at + "." + key);
+		return at.empty() ? decoder(c, key, n)
+				  : decoder(c, at + "." + key, n, at.size() + 1);
+	}
+	decoder member(std::string_view of) const
+	{
+		decoder d = child(of);
+
+		n.asked.insert(d.at);
+		return d;
 	}
 
-	const value *found()
+	/* Whether there is a value, then in last. */
+	bool found()
 	{
 		auto v = c.find(at);
 
-		if (!v || v->type == PULLET_NULL)
-			throw decode_error(std::string(c.path()), c.generation(), at,
-				v ? "is null" : "is missing");
-		last = *v;
-		return &last;
+		if (v && v->type != PULLET_NULL) {
+			last = *v;
+			return true;
+		}
+		if (!v)
+			n.gone.push_back({n.problems.size(), last_at});
+		n.problems.push_back({at, v ? "is null" : "is missing"});
+		return false;
 	}
 	bool is_there() const noexcept
 	{
@@ -639,22 +777,28 @@ class decoder
 		return v && v->type != PULLET_NULL;
 	}
 
-	[[noreturn]] void fail(const std::string &wanted)
+	void mismatch(const std::string &wanted)
 	{
 		static const char *const names[] = {"null", "true or false", "an integer",
-			"a number", "another text", "a list", "a mapping"};
+			"a number", "a text", "a list", "a mapping"};
+		std::string is = names[last.type];
 
-		throw decode_error(std::string(c.path()), c.generation(), at,
-			"must be " + wanted + ", but is " + names[found()->type]);
+		if (wanted.rfind(is, 0) == 0 && last.type < PULLET_STRING)
+			is += " that does not fit";
+		else if (last.type == PULLET_STRING && wanted != "a list" && wanted != "a mapping")
+			is += " of another form";
+		n.problems.push_back({at, "must be " + wanted + ", but is " + is});
 	}
 
-	std::uint64_t container(pullet_type type, const char *wanted)
+	bool is_container(pullet_type type, const char *wanted)
 	{
-		if (found()->type != type)
-			fail(wanted);
-		if (last.count > c.size())
+		if (!found())
+			return false;
+		if (last.type != type)
+			mismatch(wanted);
+		else if (last.count > c.size())
 			throw error(-EBADMSG, std::string(c.path()));
-		return last.count;
+		return last.type == type;
 	}
 
 	/* The names of a mapping's members. */
@@ -682,9 +826,10 @@ class decoder
 	template <class T> void scalar(T &to, bool is_size)
 	{
 		T one{}, other{};
-		const char *wanted = "a number that fits";
+		const char *wanted = "a number such as 0.5 that fits";
 
-		found();
+		if (!found())
+			return;
 		if constexpr (std::is_same_v<T, std::chrono::milliseconds>) {
 			other = T(1);
 			wanted = "a duration such as \"10s\"";
@@ -694,7 +839,8 @@ class decoder
 		if constexpr (std::is_same_v<T, bool>)
 			wanted = "true or false";
 		else if constexpr (std::is_integral_v<T>)
-			wanted = is_size ? "a size such as \"64KiB\"" : "an integer that fits";
+			wanted = is_size ? "a size such as \"64KiB\""
+					 : "an integer such as 17 that fits";
 		auto get = [&](T fallback) {
 			if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
 				if (is_size)
@@ -703,12 +849,15 @@ class decoder
 		};
 		T a = get(one), b = get(other);
 		if (a == one && b == other)
-			fail(wanted);
-		to = a;
+			mismatch(wanted);
+		else
+			to = a;
 	}
 
 	const config &c;
+	detail::decode_notes &n;
 	std::string at;
+	std::size_t last_at; /* where the last name in it begins */
 	value last{};
 };
 
@@ -716,7 +865,10 @@ template <class T> T config::decode(const std::string &prefix) const
 {
 	T to{};
 
-	decoder(*this, prefix).read(to, false);
+	detail::decode_notes notes;
+
+	decoder(*this, prefix, notes).read(to, false);
+	notes.finish(*this);
 	return to;
 }
 

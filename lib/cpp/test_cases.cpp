@@ -349,6 +349,20 @@ static std::string error_of(world &w, const std::string &what, json_t *step, std
 		ret_key = e.key();
 		std::string begins = std::string(w.config->path()) + ", generation " +
 				     std::to_string(w.config->generation()) + ": " + e.key() + " ";
+		std::size_t i;
+		json_t *item;
+
+		json_array_foreach(json_object_get(step, "says"), i,
+			item) if (!std::strstr(e.what(), json_string_value(item))) return e.what();
+		if (json_t *keys = json_object_get(step, "keys")) {
+			json_array_foreach(
+				keys, i, item) if (e.problems().at(i).key !=
+						   json_string_value(item)) return e.what();
+			if (e.problems().size() != json_array_size(keys))
+				return e.what();
+		} else if (e.problems().size() != 1) {
+			return e.what();
+		}
 		return std::string(e.what()).rfind(begins, 0) == 0 ? "decode" : e.what();
 	}
 }

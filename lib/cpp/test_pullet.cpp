@@ -169,7 +169,8 @@ static void open__of_what_is_not_there__throws()
 		CHECK(false);
 	} catch (const pullet::error &e) {
 		CHECK(e.code() == std::errc::no_such_file_or_directory);
-		CHECK(std::strstr(e.what(), "none: "));
+		CHECK(std::strstr(e.what(), "none: nothing is published under this name"));
+		CHECK(std::strstr(e.what(), "is the agent running?"));
 		CHECK(e.code().message() == pullet_strerror(-ENOENT));
 	}
 	CHECK(!pullet::config::try_open("none", why));

@@ -25,6 +25,7 @@ type step struct {
 	Wait_first   bool
 	Is           any
 	Error        string
+	Keys, Says   []string
 	Magic        *uint64
 	Generation   *uint64
 	Futex        *uint64
@@ -260,8 +261,23 @@ func (r *caseRun) compare(what string, s step, got any, err error) {
 		kinds := map[string]error{"not published": ErrNotPublished, "withdrawn": ErrWithdrawn, "damaged": ErrDamaged, "foreign": ErrForeign}
 		var d *DecodeError
 		if s.Error == "decode" {
-			if !errors.As(err, &d) || len(d.Problems) != 1 || d.Problems[0].Key != s.Key || d.Generation != r.c.Generation() {
+			if !errors.As(err, &d) || d.Generation != r.c.Generation() {
+				r.Fatalf("%s: %v", what, err)
+			}
+			var keys []string
+			for _, p := range d.Problems {
+				keys = append(keys, p.Key)
+			}
+			if s.Keys == nil {
+				s.Keys = []string{s.Key}
+			}
+			if fmt.Sprint(keys) != fmt.Sprint(s.Keys) {
 				r.Errorf("%s: %v", what, err)
+			}
+			for _, says := range s.Says {
+				if !strings.Contains(err.Error(), says) {
+					r.Errorf("%s: %v, want %s", what, err, says)
+				}
 			}
 		} else if !errors.Is(err, kinds[s.Error]) || errors.Is(err, ErrWithdrawn) != (s.Error == "withdrawn") {
 			r.Errorf("%s: %v, want %s", what, err, s.Error)

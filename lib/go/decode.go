@@ -33,11 +33,11 @@ type DecodeError struct {
 	Problems   []Problem
 }
 
-// A Problem is what is wrong with one key: "must be an integer, but is a list".
+// A Problem is what is wrong with one key: "must be an integer such as 17 that fits int, but is a list".
 type Problem struct{ Key, Detail string }
 
 func (e *DecodeError) Error() string {
-	const most = 10
+	const most = 8
 	text := fmt.Sprintf("pullet: %s, generation %d", e.Path, e.Generation)
 	for i, p := range e.Problems {
 		if i == most {
@@ -87,6 +87,7 @@ func (c *Config) Decode(into any, opts ...DecodeOption) error {
 	filled := reflect.New(target.Elem().Type()).Elem()
 	filled.Set(target.Elem())
 	d.value(treeBelow(img, below), below, filled, fieldOptions{})
+	d.guess()
 	if len(d.problems) > 0 {
 		return &DecodeError{c.path, img.generation, img.version, d.problems}
 	}
@@ -166,20 +167,59 @@ func join(prefix, segment string) string {
 type decoder struct {
 	strict   bool
 	problems []Problem
+	gone     []missing
+}
+
+// A missing key is a problem that another key beside it may explain.
+type missing struct {
+	problem    int
+	in         *node
+	below      string // the key of in
+	name       string
+	knownNames map[string]bool
+}
+
+// guess names what may have been meant by missing keys: what is beside them, and no field has.
+func (d *decoder) guess() {
+	for _, m := range d.gone {
+		for _, name := range m.in.names() {
+			printable := strings.IndexFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) < 0
+			if len(m.name) >= 3 && printable && !m.knownNames[name] && isNear(name, m.name) {
+				d.problems[m.problem].Detail += ": did you mean " + join(m.below, name) + "?"
+				break
+			}
+		}
+	}
+}
+
+var joiners = strings.NewReplacer("-", "", "_", "")
+
+// isNear: one character more, less or another one, or two swapped; not counting case, '-' and '_'.
+func isNear(one, other string) bool {
+	a, b := strings.ToLower(joiners.Replace(one)), strings.ToLower(joiners.Replace(other))
+	for a != "" && b != "" && a[0] == b[0] {
+		a, b = a[1:], b[1:]
+	}
+	for a != "" && b != "" && a[len(a)-1] == b[len(b)-1] {
+		a, b = a[:len(a)-1], b[:len(b)-1]
+	}
+	return len(a) <= 1 && len(b) <= 1 || len(a) == 2 && len(b) == 2 && a[0] == b[1] && a[1] == b[0]
 }
 
 func (d *decoder) wrong(key, format string, args ...any) {
 	d.problems = append(d.problems, Problem{key, fmt.Sprintf(format, args...)})
 }
 
-var inWords = [...]string{"null", "true or false", "an integer", "a number", "another text", "a list", "a mapping"}
+var inWords = [...]string{"null", "true or false", "an integer", "a number", "a text", "a list", "a mapping"}
 
 // mismatch: a value is there, and not of the type.
 func (d *decoder) mismatch(n *node, key, needed string) {
 	is := inWords[n.v.Type]
-	if strings.HasPrefix(needed, is) { // one that does not fit
-		_, noun, _ := strings.Cut(is, " ")
-		is = "another " + noun
+	switch {
+	case n.v.Type == String && needed != "a list" && needed != "a mapping":
+		is += " of another form"
+	case n.v.Type < String && strings.HasPrefix(needed, is), n.v.Type == Int && strings.HasPrefix(needed, "a size"):
+		is += " that does not fit"
 	}
 	d.wrong(key, "must be %s, but is %s", needed, is)
 }
@@ -220,7 +260,7 @@ func (d *decoder) value(n *node, key string, v reflect.Value, o fieldOptions) {
 // missing leaves what is there; null makes nil of what can be.
 func (d *decoder) missing(n *node, key string, v reflect.Value, o fieldOptions) {
 	if o.required {
-		d.wrong(key, "is required, but is %s", map[bool]string{true: "missing", false: "null"}[n == nil])
+		d.wrong(key, map[bool]string{true: "is missing", false: "is null"}[n == nil])
 		return
 	}
 	switch v.Kind() {
@@ -251,7 +291,7 @@ func (d *decoder) kind(n *node, key string, v reflect.Value, o fieldOptions) {
 	case reflect.Float32, reflect.Float64:
 		f, ok := asFloat(n.v.Type, n.v.raw(), n.v.Text)
 		if !ok || v.OverflowFloat(f) && f-f == 0 {
-			d.mismatch(n, key, "a number that fits "+v.Type().String())
+			d.mismatch(n, key, "a number such as 0.5 that fits "+v.Type().String())
 			return
 		}
 		v.SetFloat(f)
@@ -278,7 +318,7 @@ func (d *decoder) kind(n *node, key string, v reflect.Value, o fieldOptions) {
 }
 
 func (d *decoder) integer(n *node, key string, v reflect.Value, o fieldOptions) {
-	number, needed := asInt[string], "an integer"
+	number, needed := asInt[string], "an integer such as 17"
 	if o.size {
 		number, needed = asSize[string], `a size such as "64KiB"`
 	}
@@ -391,6 +431,9 @@ func (d *decoder) fields(n *node, key string, v reflect.Value, known map[string]
 			}
 		}
 		known[name] = true
+		if o.required && n.below[name] == nil {
+			d.gone = append(d.gone, missing{len(d.problems), n, key, name, known})
+		}
 		d.value(n.below[name], join(key, name), v.Field(i), o)
 	}
 }

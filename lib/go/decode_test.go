@@ -134,18 +134,18 @@ func TestDecodeErrors(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := []Problem{
-		{"debug", "must be true or false, but is another text"},
-		{"small", "must be an integer that fits int8, but is another integer"},
-		{"minus", "must be an integer that fits uint, but is another integer"},
-		{"wait", `must be a duration such as "10s", but is another text`},
-		{"size", `must be a size such as "64KiB" that fits int, but is another text`},
-		{"list", "must be a list, but is another text"},
-		{"items.1", "must be an integer that fits int, but is another text"},
-		{"addr", "must be a netip.Addr, but is another text"},
+		{"debug", "must be true or false, but is a text of another form"},
+		{"small", "must be an integer such as 17 that fits int8, but is an integer that does not fit"},
+		{"minus", "must be an integer such as 17 that fits uint, but is an integer that does not fit"},
+		{"wait", `must be a duration such as "10s", but is a text of another form`},
+		{"size", `must be a size such as "64KiB" that fits int, but is a text of another form`},
+		{"list", "must be a list, but is a text"},
+		{"items.1", "must be an integer such as 17 that fits int, but is a text of another form"},
+		{"addr", "must be a netip.Addr, but is a text of another form"},
 		{"map", "must be a mapping, but is an integer"},
 		{"text", "must be a text, but is a mapping"},
-		{"db.port", "is required, but is null"},
-		{"hidden.must", "is required, but is missing"},
+		{"db.port", "is null"},
+		{"hidden.must", "is missing"},
 		{"map", "has a field of type func(), which Decode cannot fill"},
 		{"Bad", `has a tag with an unknown option, "oops"`},
 	}
@@ -158,7 +158,7 @@ func TestDecodeErrors(t *testing.T) {
 		t.Errorf("%d problems", len(d.Problems))
 	}
 	if text := err.Error(); !strings.HasPrefix(text, "pullet: (fake), generation 1: debug must be") ||
-		!strings.HasSuffix(text, "; and 4 more") || strings.Contains(text, "secret") {
+		!strings.HasSuffix(text, "; and 6 more") || strings.Contains(text, "secret") {
 		t.Error(text)
 	}
 	if !got.Debug || got.Small != 5 || got.Gone != nil {

@@ -13,7 +13,44 @@ type unit struct {
 }
 
 var durations = [...]unit{
-	{"ms", 1}, {"s", 1000}, {"m", 60 * 1000}, {"h", 3600 * 1000}, {"d", 24 * 3600 * 1000},
+	{"d", 24 * 3600 * 1000}, {"h", 3600 * 1000}, {"m", 60 * 1000}, {"s", 1000}, {"ms", 1},
+}
+
+// parseDuration reads integers with units, the greatest first and each once; the sign in front is that
+// of all. False when the sum exceeds an int64.
+func parseDuration(text string) (int64, bool) {
+	const digits = "0123456789"
+	sign, units, sum := "", durations[:], int64(0)
+	if text != "" && (text[0] == '-' || text[0] == '+') {
+		sign, text = text[:1], text[1:]
+	}
+	for {
+		end := len(text) - len(strings.TrimLeft(text, digits))
+		n, err := strconv.ParseInt(sign+text[:end], 10, 64)
+		if end == 0 || err != nil {
+			return 0, false
+		}
+		text = text[end:]
+		name := text
+		if next := strings.IndexAny(text, digits); next >= 0 {
+			name = text[:next]
+		}
+		for len(units) > 0 && units[0].name != name {
+			units = units[1:]
+		}
+		if len(units) == 0 || n > math.MaxInt64/units[0].factor || n < math.MinInt64/units[0].factor {
+			return 0, false
+		}
+		n *= units[0].factor
+		if n > 0 && sum > math.MaxInt64-n || n < 0 && sum < math.MinInt64-n {
+			return 0, false
+		}
+		sum += n
+		if text = text[len(name):]; text == "" {
+			return sum, true
+		}
+		units = units[1:]
+	}
 }
 
 var sizes = [...]unit{
@@ -86,7 +123,7 @@ func asDuration[T string | []byte](kind Type, text T) (time.Duration, bool) {
 	if kind != String {
 		return 0, false
 	}
-	ms, ok := parseUnits(string(text), durations[:])
+	ms, ok := parseDuration(string(text))
 	if limit := math.MaxInt64 / int64(time.Millisecond); !ok || ms > limit || ms < -limit {
 		return 0, false
 	}

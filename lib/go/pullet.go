@@ -187,7 +187,7 @@ func Open(nameOrPath string, opts ...Option) (*Config, error) {
 	}
 	_, err := c.look()
 	if err != nil && !(waitFirst && errors.Is(err, ErrNotPublished)) {
-		return nil, err
+		return nil, explain(err, path, path != nameOrPath)
 	}
 	return c, nil
 }

@@ -100,7 +100,7 @@ func TestTyped(t *testing.T) {
 		{"Duration ms", c.Duration("d.ms", 0), 500 * time.Millisecond},
 		{"Duration d", c.Duration("d.d", 0), 48 * time.Hour},
 		{"Duration without unit", c.Duration("d.bad", 1), time.Duration(1)},
-		{"Duration of two", c.Duration("d.two", 1), time.Duration(1)},
+		{"Duration of two", c.Duration("d.two", 1), 65 * time.Minute},
 		{"Duration huge", c.Duration("d.huge", 1), time.Duration(1)},
 		{"Duration int", c.Duration("int", 1), time.Duration(1)},
 		{"Size", c.Size("s.kib", 0), int64(64 << 10)},
@@ -196,6 +196,23 @@ func TestOpenErrors(t *testing.T) {
 	c, err := Open("web")
 	if err != nil {
 		t.Fatal(err)
+	}
+	for name, says := range map[string]string{"wbe": "did you mean 'web'?", "none": "there is: web"} {
+		if _, err := Open(name); !strings.HasSuffix(err.Error(), says) {
+			t.Error(err)
+		}
+	}
+	t.Setenv("PULLET_RUNTIME_DIR", dir+"/none")
+	if _, err := Open("web"); !strings.Contains(err.Error(), "there is no directory "+dir+"/none: is the agent running?") {
+		t.Error(err)
+	}
+	if says := whoMayRead("/dev/null/none"); says != "/dev/null may be read by root and the agent's user only" {
+		t.Error(says)
+	}
+	if err := os.Chown(dir, -1, 1); err == nil { // root's
+		if says := whoMayRead(dir + "/none"); !strings.Contains(says, dir+" may be read by the group daemon only: add") {
+			t.Error(says)
+		}
 	}
 	if c.Version() != "v" || c.Close() != nil || c.Close() != nil || c.Version() != "" {
 		t.Error("not closed well")

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Makes the Java library as a Maven repository, VERSION (0.0.0) in DIR (build/packages/languages/java):
-# DIR/pullet/pullet/VERSION/pullet-VERSION.jar with module-info, -sources.jar, -javadoc.jar and .pom.
+# DIR/pullet/pullet/VERSION/pullet-VERSION.jar with module-info, -sources.jar, -javadoc.jar and .pom, and
+# the checksums that Maven looks for.
 #
 #   lib/java/package.sh [DIR] [VERSION]
 set -eu
@@ -31,6 +32,9 @@ javadoc -J-XX:-UsePerfData -quiet -notimestamp -Xdoclint:all -Werror --release 1
 	--source-path src -subpackages pullet src/module-info.java
 archive "$name-javadoc.jar" "$tmp/javadoc"
 sed "s/@VERSION@/$version/" pom.xml.in >"$name.pom"
+for file in "$name"*; do
+	sha1sum <"$file" | cut -d ' ' -f 1 >"$file.sha1"
+done
 rm -rf "$to/pullet/pullet/$version"
 mv "$tmp/out" "$to/pullet/pullet/$version"
 echo "$to/pullet/pullet/$version/pullet-$version.jar"

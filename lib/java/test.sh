@@ -6,13 +6,14 @@ cd "$(dirname "$0")" || exit 1
 tmp=$(mktemp -d) || exit 1
 trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' HUP INT TERM
+classes=$tmp/main
 compile() { # INTO FILE...
 	into=$1
 	shift
 	javac -J-XX:-UsePerfData --release 17 -encoding UTF-8 -Xlint:all -Xdoclint:all/protected -Werror \
-		-cp "$tmp/main" -d "$into" "$@"
+		-cp "$classes" -d "$into" "$@"
 }
-mkdir "$tmp/main" "$tmp/files"
+mkdir "$tmp/main" "$tmp/netty" "$tmp/files"
 if ! compile "$tmp/main" src/pullet/*.java || ! compile "$tmp/test" test/pullet/*.java ||
 	! compile "$tmp/example" example/*.java; then
 	echo "0 passed, 1 failed"
@@ -53,6 +54,18 @@ else
 	passed=0 failed=1
 	printf '  FAIL package\n%s\n' "$out" | head -60
 fi
+status=0 skipped=0
+count() { # adds what a run of tests, which ended with the status $1, says in its last line
+	sed '$d' "$tmp/out"
+	sum=$(tail -n 1 "$tmp/out")
+	case $sum in
+	*' passed, '*' failed') ;;
+	*) echo "$sum" && sum="0 passed, 1 failed" status=1 ;;
+	esac
+	[ "$1" = 0 ] || status=$1
+	passed=$((passed + ${sum%% *})) sum=${sum#*, }
+	failed=$((failed + ${sum%% *}))
+}
 if [ -z "$PULLET_CASES" ]; then
 	export PULLET_CASES="$tmp/cases" PULLET_BUILD="${PULLET_BUILD:-$PWD/../../build}"
 	/usr/bin/python3 ../../tests/golden/cases.py "$PULLET_CASES" || {
@@ -62,14 +75,18 @@ if [ -z "$PULLET_CASES" ]; then
 fi
 java -ea -XX:-UsePerfData -Xlog:disable -Xlog:all=warning:stderr -Djava.io.tmpdir="$tmp/files" \
 	-cp "$tmp/main:$tmp/test" pullet.ConfigTest ../../tests/golden >"$tmp/out"
-status=$?
-sed '$d' "$tmp/out"
-sum=$(tail -n 1 "$tmp/out")
-case $sum in
-*' passed, '*' failed') ;;
-*) echo "$sum" && sum="0 passed, 1 failed" status=1 ;;
-esac
-passed=$((passed + ${sum%% *})) sum=${sum#*, }
-failed=$((failed + ${sum%% *}))
-echo "$passed passed, $failed failed"
+count $?
+# the example for Netty, in Netty's event loop
+jars=/usr/share/java/netty
+if [ -e "$jars-transport.jar" ]; then
+	classes=$tmp/main:$tmp/test:$tmp/netty:$jars-common.jar:$jars-buffer.jar:$jars-resolver.jar:$jars-transport.jar:$jars-codec.jar
+	{ compile "$tmp/netty" example/netty/*.java test/netty/*.java && java -ea -XX:-UsePerfData -Djava.io.tmpdir="$tmp/files" -cp "$classes" pullet.NettyTest; } >"$tmp/out" 2>&1
+	count $?
+else
+	skipped=1
+	echo "ok - netty # SKIP libnetty-java is not installed"
+fi
+sum="$passed passed, $failed failed"
+[ "$skipped" = 0 ] || sum="$sum, $skipped skipped"
+echo "$sum"
 [ "$status" = 0 ] && [ "$failed" = 0 ]

@@ -713,6 +713,29 @@ static napi_value strerror_of(napi_env env, napi_callback_info info)
 	return string(env, text, strlen(text));
 }
 
+/* explain(name, error) -> the sentence of an error of opening it */
+static napi_value explain(napi_env env, napi_callback_info info)
+{
+	napi_value argv[2], ret;
+	size_t argc = 2;
+	int32_t error = 0;
+	struct text name;
+	char why[512];
+	int r;
+
+	if (napi_get_cb_info(env, info, &argc, argv, NULL, NULL) != napi_ok ||
+		napi_get_value_int32(env, argv[1], &error) != napi_ok)
+		return throw_type(env, "a number is expected");
+	r = get_text(env, argv[0], PATH_MAX, &name);
+	if (r) /* too long: no name, whatever else it is */
+		return r < 0 ? NULL
+			     : string(env, pullet_strerror(error), strlen(pullet_strerror(error)));
+	pullet_explain(name.data, error, why, sizeof(why));
+	ret = string(env, why, strlen(why));
+	free_text(&name);
+	return ret;
+}
+
 /* handle() -> a handle that open() has not opened yet */
 static napi_value make_handle(napi_env env, napi_callback_info info)
 {
@@ -739,6 +762,7 @@ NAPI_MODULE_INIT()
 	static char types[] = "sidbtz";
 	const napi_property_descriptor functions[] = {
 		FUNCTION("strerror", strerror_of, NULL),
+		FUNCTION("explain", explain, NULL),
 		FUNCTION("handle", make_handle, NULL),
 		FUNCTION("open", handle_open, NULL),
 		FUNCTION("close", handle_close, NULL),

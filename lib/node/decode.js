@@ -1,22 +1,27 @@
 'use strict';
 // One version as an object of a shape: Config.decode(). A value of another type is an error, and
-// never the default; what is missing, or null, is the default.
+// never the default; what is missing, or null, is the default. All errors are told at once.
 
 const GETTERS = {
   string: ['getString', 'a text'],
-  int: ['getInt', 'an integer'],
-  number: ['getNumber', 'a number'],
+  int: ['getInt', 'an integer such as 17'],
+  number: ['getNumber', 'a number such as 0.5'],
   boolean: ['getBoolean', 'true or false'],
   duration: ['getDuration', 'a duration such as "10s"'],
   size: ['getSize', 'a size such as "64KiB"'],
   any: ['get', 'a value'],
 };
 const ABSENT = Symbol('absent');
+const has = (object, name) => Object.prototype.hasOwnProperty.call(object, name);
+
+const MOST = 8; // problems in a message
 
 class DecodeError extends Error {
-  constructor(key, what, path, generation) {
-    super(`${path}, generation ${generation}: ${key || 'the configuration'} ${what}`);
-    Object.assign(this, { name: 'DecodeError', code: 'ERR_PULLET_DECODE', key, path, generation });
+  constructor(problems, path, generation) {
+    const told = problems.slice(0, MOST).map(({ key, what }) => `${key || 'the configuration'} ${what}`);
+    if (problems.length > MOST) told.push(`and ${problems.length - MOST} more`);
+    super(`${path}, generation ${generation}: ${told.join('; ')}`);
+    Object.assign(this, { name: 'DecodeError', code: 'ERR_PULLET_DECODE', key: problems[0].key, problems, path, generation });
   }
 }
 
@@ -40,41 +45,69 @@ function nameOf(value) {
   if (value === null) return 'null';
   if (Array.isArray(value)) return 'a list';
   switch (typeof value) {
-    case 'string': return 'another text';
+    case 'string': return 'a text';
     case 'boolean': return 'true or false';
     case 'object': return 'a mapping';
     default: return typeof value === 'bigint' || Number.isInteger(value) ? 'an integer' : 'a number';
   }
 }
 
-// What fits all calls of one decode() is in `from`: the config, its path.
-function read(from, shape, key) {
-  const fail = (what) => new DecodeError(key, what, from.path, from.config.generation);
+function wrong(from, key, wanted, value) {
+  const is = nameOf(value);
+  const more = is === 'a text' && !/^a (list|mapping)$/.test(wanted) ? ' of another form' : '';
+  return fail(from, key, `must be ${wanted}, but is ${is}${more}`);
+}
+
+function fail(from, key, what) {
+  from.problems.push({ key, what });
+  return undefined;
+}
+
+// One character more, less or another one, or two swapped; not counting case, '-' and '_'.
+function isNear(one, other) {
+  let [a, b] = [one, other].map((name) => name.toLowerCase().replace(/[-_]/g, ''));
+  let same = 0;
+  while (same < a.length && a[same] === b[same]) same++;
+  [a, b] = [a.slice(same), b.slice(same)];
+  while (a && b && a.endsWith(b[b.length - 1])) [a, b] = [a.slice(0, -1), b.slice(0, -1)];
+  return (a.length <= 1 && b.length <= 1) || (a.length === 2 && a[0] === b[1] && a[1] === b[0]);
+}
+
+// A key beside the missing one that nobody asked for.
+function meant(name, members, shape, key) {
+  const near = name.length < 3 ? undefined : Object.keys(members).sort().find((n) => !has(shape, n)
+    && !/[\0- \x7f]/.test(n) && isNear(n, name));
+  return near === undefined ? '' : `: did you mean ${join(key, near)}?`;
+}
+
+// What fits all calls of one decode() is in `from`: the config, its path, the problems so far.
+// hint: what is told of a missing one besides. Answers undefined after a problem.
+function read(from, shape, key, hint = '') {
   const value = key === undefined ? from.config.toObject() : from.config.get(key, ABSENT);
   const missing = value === ABSENT || value === null;
   if (shape instanceof Optional) {
     if (!missing) return read(from, shape.of, key);
     return typeof shape.fallback === 'object' ? structured(shape.fallback) : shape.fallback;
   }
-  if (missing) throw fail(value === null ? 'is null' : 'is missing');
-  const wrong = (wanted) => fail(`must be ${wanted}, but is ${nameOf(value)}`);
-  if (typeof shape === 'string' && Object.hasOwnProperty.call(GETTERS, shape)) {
+  if (missing) return fail(from, key, value === null ? 'is null' : `is missing${hint}`);
+  if (typeof shape === 'string' && has(GETTERS, shape)) {
     const [getter, wanted] = GETTERS[shape];
     const found = from.config[getter](key, ABSENT);
-    if (found === ABSENT) throw wrong(wanted);
-    return found;
+    return found === ABSENT ? wrong(from, key, wanted, value) : found;
   }
   if (Array.isArray(shape) && shape.length === 1) {
-    if (!Array.isArray(value)) throw wrong('a list');
+    if (!Array.isArray(value)) return wrong(from, key, 'a list', value);
     return value.map((_, i) => read(from, shape[0], join(key, String(i))));
   }
   if (typeof shape !== 'object' || shape === null || Array.isArray(shape)) {
     throw new TypeError(`${key || 'decode'}: nothing can be decoded as ${String(shape)}`);
   }
-  if (typeof value !== 'object' || Array.isArray(value)) throw wrong('a mapping');
-  const of = (name) => (shape instanceof Record ? shape.of : shape[name]);
-  const names = Object.keys(shape instanceof Record ? value : shape);
-  return Object.fromEntries(names.map((name) => [name, read(from, of(name), join(key, name))]));
+  if (typeof value !== 'object' || Array.isArray(value)) return wrong(from, key, 'a mapping', value);
+  if (shape instanceof Record) {
+    return Object.fromEntries(Object.keys(value).map((name) => [name, read(from, shape.of, join(key, name))]));
+  }
+  return Object.fromEntries(Object.keys(shape).map((name) => [name,
+    read(from, shape[name], join(key, name), has(value, name) ? '' : meant(name, value, shape, key))]));
 }
 
 // A default of its own for each who decodes.
@@ -85,7 +118,10 @@ function structured(value) {
 }
 
 function decode(config, shape, prefix, path) {
-  return read({ config, path }, shape, prefix);
+  const from = { config, path, problems: [] };
+  const made = read(from, shape, prefix);
+  if (from.problems.length) throw new DecodeError(from.problems, path, config.generation);
+  return made;
 }
 
 module.exports = { DecodeError, decode, optional, record };

@@ -40,9 +40,11 @@ export function optional<S extends Shape, D>(of: S, fallback: D): OptionalShape<
 /** A mapping of any names to members of one shape. */
 export function record<S extends Shape>(of: S): RecordShape<S>;
 
-/** A value is missing, or is not of the type. */
+/** Values are missing, or are not of the type: all of them. */
 export class DecodeError extends Error {
   readonly code: 'ERR_PULLET_DECODE';
+  readonly problems: { readonly key: string; readonly what: string }[];
+  /** Of the first problem. */
   readonly key: string;
   readonly path: string;
   readonly generation: Integer;
@@ -127,10 +129,11 @@ export class Config implements Iterable<[string, Value]> {
   refresh(): boolean;
   /**
    * Waits until there is another version and moves to it; false when the timeout has passed. Throws
-   * EIDRM once: the next call waits for the config to come back.
+   * EIDRM once: the next call waits for the config to come back. An abort of the signal throws its
+   * reason, an AbortError.
    */
   wait(options?: WaitOptions): Promise<boolean>;
-  /** Yields this config after each move to a newer version, until it is closed. */
+  /** Yields this config after each move to a newer version, until it is closed; throws as wait() does. */
   watch(options?: WatchOptions): AsyncGenerator<Config, void, undefined>;
 
   /** The generation that is open; 0 when nothing is yet. */

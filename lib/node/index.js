@@ -18,9 +18,9 @@ const WITHDRAWN = -os.constants.errno.EIDRM;
 
 const errnoNames = new Map(Object.entries(os.constants.errno).reverse().map(([k, v]) => [v, k]));
 
-function systemError(rc, path) {
+function systemError(rc, path, why = addon.strerror(rc)) {
   const code = errnoNames.get(-rc) || `E${-rc}`;
-  const error = new Error(`${code}: ${addon.strerror(rc)}, '${path}'`);
+  const error = new Error(`${code}: ${why}, '${path}'`);
   return Object.assign(error, { code, errno: rc, path });
 }
 
@@ -167,7 +167,7 @@ class Config {
     if (options !== undefined && !isContainer(options)) throw typeError('options is not an object');
     this.#path = nameOrPath;
     const rc = addon.open(this.#handle, nameOrPath, Boolean(options && options.waitFirst));
-    if (rc < 0) throw systemError(rc, nameOrPath.slice(0, 4096));
+    if (rc < 0) throw systemError(rc, nameOrPath.slice(0, 4096), addon.explain(nameOrPath, rc));
   }
 
   static open(nameOrPath, options) {

@@ -289,6 +289,9 @@ test('the table of values', () => {
 
 test('what cannot be opened', () => {
   assert.throws(() => Config.open('nothing'), code('ENOENT'));
+  fs.writeFileSync(path.join(scratch, 'almost.snap'), '');
+  assert.throws(() => Config.open('allmost'), (e) => e.message === `ENOENT: nothing is published under this name in ${scratch}: did you mean 'almost'?, 'allmost'`);
+  fs.unlinkSync(path.join(scratch, 'almost.snap'));
   assert.throws(() => Config.open('nothing'), /nothing is published.*'nothing'/);
   for (const name of ['', '.hidden', 'a b', 'a\0b']) assert.throws(() => Config.open(name), code('EINVAL'));
   assert.throws(() => Config.open('x/'.repeat(1e6)), code('ENAMETOOLONG'));
@@ -325,9 +328,11 @@ test('wrong arguments', async () => {
 });
 
 test('the addon itself, misused', async () => {
-  const { handle, strerror, write, ...addon } = require(process.env.PULLET_NODE_ADDON); // eslint-disable-line
+  const { explain, handle, strerror, write, ...addon } = require(process.env.PULLET_NODE_ADDON); // eslint-disable-line
   assert.throws(() => strerror({}), TypeError);
   assert.throws(() => strerror(), TypeError);
+  for (const odd of [[], ['a'], [1, -2], ['a', {}]]) assert.throws(() => explain(...odd), TypeError);
+  assert.strictEqual(typeof explain('x'.repeat(1e5), -2), 'string');
   for (const odd of [[], ['a', 'b'], ['a', 'b', {}], ['a', 'b', [1, 2, 3]], [1, 'b', []]]) {
     assert.throws(() => write(...odd), TypeError);
   }

@@ -133,6 +133,8 @@ class World {
     assert.ok(thrown instanceof DecodeError, thrown);
     assert.deepStrictEqual([thrown.key, thrown.path, thrown.generation, thrown.code],
       [step.key, this.path, this.config.generation, 'ERR_PULLET_DECODE']);
+    assert.deepStrictEqual(thrown.problems.map(({ key }) => key), step.keys || [step.key]);
+    for (const says of step.says || []) assert.ok(thrown.message.includes(says), thrown.message);
     return assert.ok(thrown.message.startsWith(`${this.path}, generation ${this.config.generation}: ${step.key} `));
   }
 }
@@ -233,13 +235,20 @@ module.exports = (test, DEADLINE) => {
     assert.deepStrictEqual(config.decode({ 'x.y': 'any', more: optional({ a: 'int' }) }), { 'x.y': { z: true }, more: undefined });
     assert.deepStrictEqual(config.decode(record('boolean'), 'x\\.y'), { z: true });
     for (const [shape, what] of [
-      [{ 'x.y': { z: 'int' } }, 'x\\.y.z must be an integer, but is true or false'],
+      [{ 'x.y': { z: 'int' } }, 'x\\.y.z must be an integer such as 17, but is true or false'],
       [{ a: ['int'] }, 'a must be a list, but is a mapping'], [{ a: { b: {} } }, 'a.b must be a mapping, but is a list'],
       [{ a: { c: 'any' } }, 'a.c is missing'], [{ big: 'duration' }, 'big must be a duration such as "10s", but is an integer'],
-      [{ real: 'int' }, 'real must be an integer, but is a number'],
+      [{ real: 'int' }, 'real must be an integer such as 17, but is a number'],
     ]) {
       assert.throws(() => config.decode(shape), (e) => e instanceof DecodeError && e.message.endsWith(`generation 1: ${what}`));
     }
+    const shape = { maxConns: 'int', a: { b: ['size'] }, 'x.y': { zz: 'int' }, big: ['int'], rael: 'number', real: 'duration' };
+    assert.throws(() => config.decode({ ...shape, a: { b: ['boolean'], bb: 'int' } }), (e) => e.key === 'maxConns'
+      && e.problems.map(({ key }) => key).join() === 'maxConns,a.b.0,a.b.1,a.bb,x\\.y.zz,big,rael,real'
+      && e.message.includes('a.b.1 must be true or false, but is a text of another form; '));
+    assert.throws(() => config.decode({ reall: 'number', bg: 'int', BIG: 'int', ...Object.fromEntries([...'abcdefg'].map((n) => [`no${n}`, 'int'])) }),
+      (e) => e.message.endsWith(': reall is missing: did you mean real?; bg is missing; BIG is missing: did you mean big?; '
+        + 'noa is missing; nob is missing; noc is missing; nod is missing; noe is missing; and 2 more'));
     for (const odd of ['text', 5, null, [], ['int', 'int']]) assert.throws(() => config.decode({ a: odd }), TypeError);
   }));
 };

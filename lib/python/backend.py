@@ -25,8 +25,8 @@ from typing import Optional
 HERE = os.path.dirname(os.path.abspath(__file__))
 BUNDLED = os.path.join(HERE, "libpullet")  # in an sdist
 LIB = BUNDLED if os.path.isdir(BUNDLED) else os.path.dirname(HERE)
-SOURCES = ["decode.c", "path_watch.c", "reader.c", "snapshot.c", "writer.c"]
-HEADERS = ["page.h", "path_watch.h", "pullet.h", "snapshot.h"]
+SOURCES = ["decode.c", "explain.c", "path_watch.c", "reader.c", "snapshot.c", "writer.c"]
+HEADERS = ["explain.h", "page.h", "path_watch.h", "pullet.h", "snapshot.h"]
 XXHASH = ["/usr/include/xxhash.h", "/usr/local/include/xxhash.h"]
 WHEN = int(os.environ.get("SOURCE_DATE_EPOCH", "315532800"))  # the first that a zip can say
 

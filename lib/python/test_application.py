@@ -7,6 +7,7 @@ import errno
 import os
 import selectors
 import threading
+import time
 import unittest
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -68,6 +69,16 @@ class Waiting(unittest.IsolatedAsyncioTestCase):
         self.config.publish({"n": 3})
         await self.bounded(self.config.wait_async())
         self.assertEqual(self.config["n"], 3)
+
+    async def test_its_own_timeout_may_be_a_fraction_of_a_second(self):
+        for timeout in (0, 0.001, 0.02):
+            began = time.monotonic()
+            self.assertIs(await self.bounded(self.config.wait_async(timeout)), False)
+            self.assertGreaterEqual(time.monotonic() - began, timeout)
+        waiting = asyncio.create_task(self.config.wait_async(DEADLINE + 0.5))
+        await asyncio.sleep(0)
+        self.config.publish({"n": 5})
+        self.assertIs(await self.bounded(waiting), True)
 
     async def test_withdrawn_is_raised_once(self):
         self.config.withdraw()
@@ -208,8 +219,8 @@ class Decoding(unittest.TestCase):
             ({}, "inner", "is missing"), ({"inner": None}, "inner", "is null"),
             ({"inner": {"host": []}}, "inner.host", "must be a text, but is a list"),
             ({"inner": {"host": "a"}, "some": {}}, "some.host", "is missing"),
-            ({"inner": {"host": "a"}, "names": {"x.y": [1, "z"]}}, "names.x\\.y.1", "must be an integer, but is another text"),
-            ({"inner": {"host": "a"}, "max-size": True}, "max-size", "must be an integer, but is true or false"),
+            ({"inner": {"host": "a"}, "names": {"x.y": [1, "z"]}}, "names.x\\.y.1", "must be an integer such as 17, but is a text of another form"),
+            ({"inner": {"host": "a"}, "max-size": True}, "max-size", "must be an integer such as 17, but is true or false"),
             ({"inner": [1]}, "inner", "must be a mapping, but is a list"),
         ):
             with self.assertRaises(pullet.DecodeError) as raised:
@@ -218,6 +229,13 @@ class Decoding(unittest.TestCase):
             self.assertTrue(str(raised.exception).endswith(f"generation 1: {key} {what}"), raised.exception)
         with self.assertRaises(pullet.DecodeError):
             self.decode({"a": 1}, Inner, "b")
+        with self.assertRaises(pullet.DecodeError) as raised:
+            self.decode({"inner": {"hots": "a", "limit": "1KB"}, "names": {"x": ["y"] * 9}})
+        self.assertEqual(raised.exception.problems[:3], [
+            ("inner.host", "is missing: did you mean inner.hots?"),
+            ("inner.limit", 'must be a size such as "64KiB", but is a text of another form'),
+            ("names.x.0", "must be an integer such as 17, but is a text of another form")])
+        self.assertEqual((len(raised.exception.problems), str(raised.exception)[-12:]), (11, "; and 3 more"))
         for kind in (Union[int, str], set, dict[int, str]):
             with self.assertRaises(TypeError):
                 self.decode({"a": {}}, kind, "a")

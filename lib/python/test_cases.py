@@ -207,6 +207,10 @@ class World:
                 (step["key"], self.path, self.config.generation))
             self.test.assertIn(f"generation {self.config.generation}: {step['key']} ",
                                str(found.exception))
+            self.test.assertEqual(sorted(key for key, _ in found.exception.problems),
+                                  sorted(step.get("keys", [step["key"]])))
+            for says in step.get("says", ()):
+                self.test.assertIn(says, str(found.exception))
             return
         classes = {"not published": pullet.NotPublished, "withdrawn": pullet.Withdrawn,
                    "damaged": pullet.Damaged, "foreign": pullet.Damaged}

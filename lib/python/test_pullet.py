@@ -176,6 +176,18 @@ class TestCase(unittest.TestCase):
         return agent
 
 
+class OpenErrors(TestCase):
+    def test_the_directory_and_what_was_meant_are_named(self):
+        self.agent("web").publish()
+        with self.assertRaises(pullet.NotPublished) as raised:
+            pullet.open("wbe")
+        self.assertEqual(str(raised.exception), f"[Errno 2] nothing is published under this name in {self.directory}: did you mean 'web'?: 'wbe'")
+        os.environ["PULLET_RUNTIME_DIR"] = "/none\udcff"
+        with self.assertRaises(pullet.NotPublished) as raised:
+            pullet.open("web")
+        self.assertIn("/none\udcff: No such file or directory: is the agent running?", str(raised.exception))
+
+
 class Golden(TestCase):
     def test_the_content_is_that_of_the_json(self):
         for name in sorted(n[:-5] for n in os.listdir(GOLDEN)

@@ -20,7 +20,7 @@ make() {
 	for name in $library; do
 		cp "$root/lib/$name.c" "$stage/libpullet" || return 1
 	done
-	cp "$root"/lib/page.h "$root"/lib/path_watch.h "$root"/lib/pullet.h "$root"/lib/snapshot.h /usr/include/xxhash.h "$stage/libpullet" || return 1
+	cp "$root"/lib/explain.h "$root"/lib/page.h "$root"/lib/path_watch.h "$root"/lib/pullet.h "$root"/lib/snapshot.h /usr/include/xxhash.h "$stage/libpullet" || return 1
 	(cd "$stage" && ${CC:-gcc} -std=c11 -D_GNU_SOURCE -O2 -shared -fPIC -fvisibility=hidden -I"$headers" -Ilibpullet -s \
 		-o "prebuilds/$arch/pullet.node" addon.c libpullet/*.c) || return 1
 	sources=$(printf '"libpullet/%s.c", ' $library)

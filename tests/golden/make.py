@@ -203,6 +203,14 @@ def whole(kind, text, units, plain):
     return n if n is not None and INT64[0] <= n <= INT64[1] else None
 
 
+def duration(kind, text):
+    """Integers with units, the greatest first and each once, in 64 bits; the sign in front is that of all."""
+    m = re.fullmatch(r"([+-]?)([0-9]+d)?([0-9]+h)?([0-9]+m)?([0-9]+s)?([0-9]+ms)?", text, re.ASCII) if kind == "string" else None
+    parts = [(int(p.rstrip("dhms")), f) for p, f in zip(m.groups()[1:], sorted(DURATIONS.values(), reverse=True)) if p] if m else []
+    n = sum(part * factor for part, factor in parts) * (-1 if m and m[1] == "-" else 1)
+    return n if parts and INT64[0] <= n <= INT64[1] else None
+
+
 def real(kind, text):
     if kind in ("int", "double"):
         return float(number(kind, text))
@@ -216,7 +224,7 @@ def truth(kind, text):
 
 def answers(kind, text):
     got = (whole(kind, text, {"": 1}, True), real(kind, text), truth(kind, text),
-           whole(kind, text, DURATIONS, False), whole(kind, text, SIZES, True))
+           duration(kind, text), whole(kind, text, SIZES, True))
     return ["-" if a is None else str(a) for a in got]
 
 
@@ -244,6 +252,8 @@ VALUE_TEXTS = """0 -0 +0 7 +7 -7 007 -007 42 9007199254740993 922337203685477580
 0.1000000000000000055511151231257827 9007199254740993.0 1e1000000000 0e1000000000 1e-1000000000 1e99999999999999999999 inf Infinity -inf .inf -.inf +.inf .Inf nan
 NaN .nan .NaN nan(1) 0x1p3 0x1.8p1 1d 1f 1L 1D 1F true false TRUE True FALSE False yes no on off null ~ t f
 500ms 10s 5m 1h 2d 0s 0 -5s +5s 5 5S 5MS 5M 5H 5D 1h5m 1.5h 5us 5ns 5w 5y 5sec ms s -ms +s 5mss 5e3s 0x5s 106751d 106752d -106751d -106752d
+1h30m -1h30m +1h30m 1d2h3m4s5ms 1d5ms 30m1h 1h1h 1h0m 0h 1h30 1h-5m 1h+5m 1h5 1h.5m 1h5m5 h5m 1hm -0h5m 1m1ms 1ms1s 106751d23h47m16s854ms -106751d23h47m16s854ms 106751d23h47m16s855ms
+9223372036854775807ms 106751991167d7h12m55s807ms 106751991167d7h12m55s808ms -106751991167d7h12m55s808ms -106751991167d7h12m55s809ms
 999999999d 1000000000d -999999999d -1000000000d 64B 64KiB 8MiB 2GiB 1TiB 64kB 64KB 64k 64K 64Ki 64kib 64KIB 64b 1PiB 1.5KiB B KiB -1KiB +1KiB 1BB 1KiBB 1.0""".split()
 VALUE_TEXTS += ["", " ", " 42", "42 ", "\t42", "42\n", "4 2", "+ 7", " true", "true ", "5 s", "5s ", " 5s", "1 KiB", "\u0664\u0662", "\uff14\uff12", "\u22121",
                 "\u0664s", "gr\u00fc\u00dfe", "1" + "0" * 308, "1" + "0" * 309, "0." + "0" * 330 + "1", "1" + "0" * 3000, "0" * 3000 + "7s", "%41"]
@@ -269,6 +279,8 @@ def random_text(r):
     if r.random() < 0.4:
         text += r.choice((".", "")) + r.choice((digits[:3], "")) + r.choice(("", "e", "E")) + r.choice(("", "+", "-")) + str(r.randint(0, 400))
     text += r.choice(units + [""] * 6)
+    if r.random() < 0.2:
+        text += "".join("%d%s" % (r.randint(0, 99), u) for u in ("d", "h", "m", "s", "ms") if r.random() < 0.4)
     while r.random() < 0.3:
         at = r.randint(0, len(text))
         text = text[:at] + r.choice("+-.eE019xobsmhdKMGTiB \t_\u00e9\u0664") * r.randint(0, 1) + text[at + r.randint(0, 1):]

@@ -370,7 +370,7 @@ class Reach(Case):
                               **({'user': 65534, 'group': 65534, 'extra_groups': []} if root else {}))
         self.assertEqual(done.returncode, 3)
         self.assertEqual(done.stderr, f'pullet status: the control socket {self.path("run/control.sock")} may not be used by this user: '
-                                      f'be in the group {group.gr_name}, or root\n')
+                                      f'only by root and the group {group.gr_name}: usermod -aG {group.gr_name} USER, then log in again\n')
 
     def test_names_without_an_agent_are_those_of_the_snapshots(self):
         self.stage.close()

@@ -241,6 +241,15 @@ class First(RunCase):
         confirmed(agent)
         self.assertEqual(self.run_cli('run', 'web', '--fresh', '--', '/bin/echo', 'ran'), 'ran\n')
 
+    def test_a_snapshot_that_no_agent_keeps_is_not_called_stale(self):
+        with open(self.path('made.yaml'), 'w', encoding='utf-8') as f:
+            f.write('a: 1\n')
+        made = self.path('made.snap')
+        self.run_cli('build', self.path('made.yaml'), '-o', made)
+        p = self.start(made, '--', '/bin/true')
+        self.assertEqual(self.ends(p, 0, None), [])
+        self.assertIn('no agent keeps', self.run_cli('run', made, '--fresh', '--', '/bin/echo', code=1))
+
     def test_usage_is_64(self):
         self.publish({'a': 1})
         for args in ((), ('web',), ('web', '--'), ('web', '--prefix', 'a-b', '--', 'true'), ('web', '--on-change', 'x', '--', 'true'), ('w b', '--', 'true'),

@@ -130,11 +130,13 @@ class Get(CliCase):
 
     def test_another_type_is_an_error_that_names_both(self):
         self.publish(TREE)
-        for key, kind, found in (('db.host', 'int', 'string'), ('db.on', 'int', 'bool'), ('db.host', 'bool', 'string'), ('db.none', 'int', 'null'),
-                                 ('db.port', 'duration', 'int'), ('db.host', 'size', 'string'), ('db.on', 'double', 'bool'),
-                                 ('db', 'string', 'map'), ('servers', 'int', 'list')):
+        text, integer = 'a text of another form', 'an integer such as 17'
+        for key, wanted, kind, found in (('db.host', integer, 'int', text), ('db.on', integer, 'int', 'true or false'), ('db.host', 'true or false', 'bool', text),
+                                         ('db.none', integer, 'int', 'null'), ('db.port', 'a duration such as "10s"', 'duration', 'an integer'),
+                                         ('db.host', 'a size such as "64KiB"', 'size', text), ('db.on', 'a number such as 0.5', 'double', 'true or false'),
+                                         ('db', 'a text', 'string', 'a mapping'), ('servers', integer, 'int', 'a list')):
             error = self.run_cli('get', 'web', key, '--type', kind, code=1)
-            self.assertRegex(error, f"'{key}' is of type {found}.*not {kind}")
+            self.assertIn(f"'{key}' must be {wanted}, but is {found}", error)
 
     def test_json(self):
         self.publish(TREE)

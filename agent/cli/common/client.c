@@ -85,8 +85,10 @@ void client_take(struct client_answer *a, const struct http_client_response *res
 		a->error = node_text(document_root(a->json), "error", NULL);
 }
 
+#define ALLOWED 384
+
 /* Who may use the socket: its group, or that of its directory if that is all one sees. */
-static const char *describe_allowed(const char *socket, char text[64])
+static const char *describe_allowed(const char *socket, char text[ALLOWED])
 {
 	char path[256];
 	const struct group *g;
@@ -103,8 +105,13 @@ static const char *describe_allowed(const char *socket, char text[64])
 	}
 	g = len ? getgrgid(st.st_gid) : NULL;
 	if (!g || g->gr_gid == 0)
-		return "root";
-	snprintf(text, 64, "in the group %.40s, or root", g->gr_name);
+		snprintf(text, ALLOWED, "only by root, as %s belongs to no other group",
+			len ? path : socket);
+	else
+		snprintf(text, ALLOWED,
+			"only by root and the group %.40s: usermod -aG %.40s USER, then log in "
+			"again",
+			g->gr_name, g->gr_name);
 	return text;
 }
 
@@ -112,14 +119,13 @@ const char *client_unreachable(const char *socket, char why[CLIENT_WHY])
 {
 	int error = access(socket, R_OK | W_OK) ? errno : 0;
 	const char *configuration = getenv("PULLET_CONFIG");
-	char who[64];
+	char who[ALLOWED];
 
 	if (!configuration || !strchr(configuration, '/'))
 		configuration = SETTINGS_DEFAULT_PATH;
 	if (error == EACCES)
-		snprintf(why, CLIENT_WHY,
-			"the control socket %s may not be used by this user: be %s", socket,
-			describe_allowed(socket, who));
+		snprintf(why, CLIENT_WHY, "the control socket %s may not be used by this user: %s",
+			socket, describe_allowed(socket, who));
 	else if (error && error != ENOENT)
 		snprintf(why, CLIENT_WHY, "no agent answers at %s: %s", socket, strerror(error));
 	else if (error && !strcmp(socket, client_default_socket()) &&

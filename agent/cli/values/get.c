@@ -93,6 +93,7 @@ void cli_note_waiting(const char *command, const char *config)
 int cli_open(const char *command, const char *config, unsigned flags, struct pullet **ret_p)
 {
 	int r = pullet_open(config, flags, ret_p);
+	char why[512];
 
 	if (r == 0)
 		return CLI_OK;
@@ -103,7 +104,8 @@ int cli_open(const char *command, const char *config, unsigned flags, struct pul
 	if (r == -EINVAL)
 		return cli_error(CLI_USAGE, command,
 			"'%s' is not the name of a config; a path needs a '/' in it", config);
-	return cli_error(CLI_FAILED, command, "%s: %s", config, pullet_strerror(r));
+	return cli_error(
+		CLI_FAILED, command, "%s: %s", config, pullet_explain(config, r, why, sizeof(why)));
 }
 
 /* ---- types ---- */
@@ -167,16 +169,16 @@ static bool to_double(struct pullet *p, const char *key, struct buffer *out)
 }
 
 static const struct type {
-	const char *name;
+	const char *name, *wanted; /* as pullet_decode() says it */
 	bool (*convert)(struct pullet *p, const char *key, struct buffer *out);
 	bool quoted; /* in JSON; a number it does not have (inf, nan) is too */
 } types[] = {
-	{"string", to_string, true},
-	{"int", to_int, false},
-	{"double", to_double, false},
-	{"bool", to_bool, false},
-	{"duration", to_duration, false},
-	{"size", to_size, false},
+	{"string", "a text", to_string, true},
+	{"int", "an integer such as 17", to_int, false},
+	{"double", "a number such as 0.5", to_double, false},
+	{"bool", "true or false", to_bool, false},
+	{"duration", "a duration such as \"10s\"", to_duration, false},
+	{"size", "a size such as \"64KiB\"", to_size, false},
 };
 
 static const struct type *find_type(const char *name)
@@ -187,13 +189,8 @@ static const struct type *find_type(const char *name)
 	return NULL;
 }
 
-static const char *value_type_name(enum pullet_type type)
-{
-	static const char *const names[] = {
-		"null", "bool", "int", "double", "string", "list", "map"};
-
-	return names[type];
-}
+static const char *const type_words[] = {
+	"null", "true or false", "an integer", "a number", "a text", "a list", "a mapping"};
 
 /* ---- the value ---- */
 
@@ -246,9 +243,9 @@ static int put_typed(
 	buffer_init(&text, EXPORT_MAX_BYTES);
 	if (!type->convert(p, o->key, &text)) {
 		buffer_fini(&text);
-		return cli_error(CLI_FAILED, o->command, "'%s' is of type %s%s, not %s", o->key,
-			value_type_name(v->type),
-			v->type == PULLET_STRING ? ", and not written like one" : "", o->type);
+		return cli_error(CLI_FAILED, o->command, "'%s' must be %s, but is %s%s", o->key,
+			type->wanted, type_words[v->type],
+			v->type == PULLET_STRING ? " of another form" : "");
 	}
 	if (text.error)
 		out->error = text.error;
@@ -282,7 +279,7 @@ static int put_value(
 	if (v->type == PULLET_LIST || v->type == PULLET_MAP)
 		return cli_error(CLI_FAILED, o->command,
 			"'%s' is a %s: use --json, or 'pullet list %s %s.'", o->key,
-			value_type_name(v->type), o->config, o->key);
+			v->type == PULLET_LIST ? "list" : "map", o->config, o->key);
 	buffer_append(out, v->text, v->len);
 	buffer_append(out, "\n", 1);
 	return CLI_OK;

@@ -6,8 +6,10 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
@@ -134,6 +136,40 @@ static void pass_signal(struct runner *r, const struct signalfd_siginfo *info)
 	kill(r->child.pid, (int)info->ssi_signo);
 }
 
+/* True for a file without a control page beside it: no agent keeps it, as `pullet build` made it.
+ */
+static bool is_built(const struct runner *r)
+{
+	const char *path = pullet_path(r->p), *end = strrchr(path, '.');
+	char page[PATH_MAX];
+
+	snprintf(page, sizeof(page), "%.*s.gen",
+		end && strcmp(end, ".snap") == 0 ? (int)(end - path) : (int)strlen(path), path);
+	return strchr(r->config, '/') && access(page, F_OK) != 0;
+}
+
+/* Notes that a version is not confirmed. CLI_OK, or CLI_FAILED where it must be. */
+static int check_freshness(struct runner *r)
+{
+	if (!pullet_stale(r->p) || (is_built(r) && !r->fresh))
+		return CLI_OK;
+	if (is_built(r))
+		return cli_error(CLI_FAILED, r->command,
+			"no agent keeps %s up to date (there is no control page beside it), so it "
+			"has no age: leave out --fresh",
+			r->config);
+	if (r->fresh)
+		return cli_error(CLI_FAILED, r->command,
+			"%s is stale: no server has confirmed generation %" PRIu64
+			" lately; 'pullet status %s' says why",
+			r->config, pullet_generation(r->p), r->config);
+	cli_note(r->command,
+		"%s is stale: no server has confirmed generation %" PRIu64
+		" lately; starting with it",
+		r->config, pullet_generation(r->p));
+	return CLI_OK;
+}
+
 /* Before the first start. -1, or the exit code. */
 static int heed_signal(uint32_t signo)
 {
@@ -170,17 +206,8 @@ static int take_first(struct runner *r)
 			       ? -1
 			       : cli_error(CLI_TIMED_OUT, r->command,
 					 "nothing was published as %s in that time", r->config);
-	if (pullet_stale(r->p)) {
-		if (r->fresh)
-			return cli_error(CLI_FAILED, r->command,
-				"%s is stale: no server has confirmed generation %" PRIu64
-				" lately; 'pullet status %s' says why",
-				r->config, pullet_generation(r->p), r->config);
-		cli_note(r->command,
-			"%s is stale: no server has confirmed generation %" PRIu64
-			" lately; starting with it",
-			r->config, pullet_generation(r->p));
-	}
+	if (check_freshness(r) != CLI_OK)
+		return CLI_FAILED;
 	r->generation = pullet_generation(r->p);
 	return read_next(r) ? start_program(r) : CLI_FAILED;
 }

@@ -71,13 +71,14 @@ def _load_native() -> Any:
 
 implementation = "native"
 if TYPE_CHECKING:
-    from pullet._ctypes import Handle, Key, strerror
+    from pullet._ctypes import Handle, Key, explain, strerror
 else:
     _native = _load_native()
     if _native:
         Handle, Key, strerror = _native.Handle, _native.Key, _native.strerror
+        explain = _native.explain
     else:
-        from pullet._ctypes import Handle, Key, strerror
+        from pullet._ctypes import Handle, Key, explain, strerror
 
         implementation = "ctypes"
 
@@ -138,9 +139,10 @@ class Config(Handle):
         self, config_or_path: Union[str, os.PathLike[str]], wait_first: bool = False
     ) -> None:
         self._name = os.fspath(config_or_path)
-        rc = self._open(os.fsencode(self._name), _WAIT_FIRST if wait_first else 0)
+        name = os.fsencode(self._name)
+        rc = self._open(name, _WAIT_FIRST if wait_first else 0)
         if rc < 0:
-            self._failed(rc)
+            raise _CLASSES.get(-rc, Error)(-rc, explain(name, rc), self._name)
 
     def __enter__(self) -> Config:
         len(self)  # is it open?
@@ -240,10 +242,9 @@ class Config(Handle):
             if end is not None and time.monotonic() >= end:
                 return False
 
-    async def wait_async(self) -> None:
-        """Wait in asyncio's loop until there is a newer version, and move to it.
+    async def wait_async(self, timeout: Optional[float] = None) -> bool:
+        """Wait in asyncio's loop, without a thread, as wait() does; False after timeout seconds.
 
-        Takes no thread; a timeout is asyncio.wait_for()'s.  Withdrawn is raised once, as by wait().
         One task at a time waits with one Config.
         """
         import asyncio
@@ -251,17 +252,23 @@ class Config(Handle):
         if self._ready is not None:
             raise RuntimeError("another task waits with this configuration")
         loop = asyncio.get_running_loop()
+        end = math.inf if timeout is None else loop.time() + timeout
         while True:
             rc = self._wait(0)
             if rc > 0:
-                return
+                return True
             if rc < 0 and rc != -errno.EINTR:
                 self._failed(rc)
+            if loop.time() >= end:
+                return False
             self._ready = ready = loop.create_future()
             loop.add_reader(self.fileno(), self._wake)
+            timer = None if timeout is None else loop.call_at(end, self._wake)
             try:
                 await ready
             finally:
+                if timer is not None:
+                    timer.cancel()
                 self._wake()
 
     def _wake(self) -> None:

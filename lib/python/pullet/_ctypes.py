@@ -69,6 +69,7 @@ _FUNCTIONS = {
     "stale": (False, ctypes.c_bool, _HANDLE),
     "withdrawn": (False, ctypes.c_bool, _HANDLE),
     "strerror": (False, ctypes.c_char_p, ctypes.c_int),
+    "explain": (True, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t),
 }
 
 
@@ -102,6 +103,12 @@ def _library() -> Any:
 def strerror(error: int) -> str:
     """Return the sentence of an error."""
     return _library().strerror(error).decode()
+
+
+def explain(config_or_path: bytes, error: int) -> str:
+    """Return the sentence of an error of opening it."""
+    text = ctypes.create_string_buffer(512)
+    return _decode(_library().explain(config_or_path, error, text, len(text)))
 
 
 def _decode(data: bytes) -> str:

@@ -1,7 +1,7 @@
 """A version as a dataclass: Config.decode().
 
 What surprises: each value is read by the getter of its type, so that "8080" is an integer here,
-too; but what is of another type is an error, and never the default.
+too; but what is of another type is an error, and never the default.  All errors are told at once.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Optional, Union
+from typing import TYPE_CHECKING, Annotated, Any, Iterable, Optional, Union
 
 if TYPE_CHECKING:
     from pullet import Config
@@ -20,22 +20,33 @@ _ABSENT = object()
 _UNIONS = (Union, getattr(__import__("types"), "UnionType", Union))
 _GETTERS = {
     str: ("get_str", "a text"),
-    int: ("get_int", "an integer"),
-    float: ("get_float", "a number"),
+    int: ("get_int", "an integer such as 17"),
+    float: ("get_float", "a number such as 0.5"),
     bool: ("get_bool", "true or false"),
     timedelta: ("get_duration", 'a duration such as "10s"'),
     Size: ("get_size", 'a size such as "64KiB"'),
 }
-_NAMES = {bool: "true or false", int: "an integer", float: "a number", str: "another text",
+_NAMES = {bool: "true or false", int: "an integer", float: "a number", str: "a text",
           list: "a list", dict: "a mapping", type(None): "null"}
 
 
-class DecodeError(ValueError):
-    """A value is missing, or is not of the type.  ``key``, ``filename`` and ``generation`` say which."""
+_MOST = 8  # problems in a message
 
-    def __init__(self, key: str, what: str, filename: str, generation: int) -> None:
-        super().__init__(f"{filename}, generation {generation}: {key or 'the configuration'} {what}")
-        self.key, self.filename, self.generation = key, filename, generation
+
+class DecodeError(ValueError):
+    """Values are missing, or are not of the type.
+
+    ``problems`` has a (key, what is wrong) for each; ``key`` is the first one's, and ``filename`` and
+    ``generation`` say where.
+    """
+
+    def __init__(self, problems: list[tuple[str, str]], filename: str, generation: int) -> None:
+        told = [f"{key or 'the configuration'} {what}" for key, what in problems[:_MOST]]
+        if len(problems) > _MOST:
+            told.append(f"and {len(problems) - _MOST} more")
+        super().__init__(f"{filename}, generation {generation}: {'; '.join(told)}")
+        self.key, self.problems = problems[0][0], problems
+        self.filename, self.generation = filename, generation
 
 
 def escape(segment: str) -> str:
@@ -48,69 +59,102 @@ def join(key: str, segment: str) -> str:
     return f"{key}.{segment}" if key else segment
 
 
+def whole(made: Any, parts: Iterable[Any]) -> Any:
+    """What was made of the parts, or _ABSENT where one is."""
+    return _ABSENT if any(part is _ABSENT for part in parts) else made
+
+
+def is_near(a: str, b: str) -> bool:
+    """One character more, less or another one, or two swapped; not counting case, "-" and "_"."""
+    a, b = (name.lower().replace("-", "").replace("_", "") for name in (a, b))
+    same = 0
+    while same < min(len(a), len(b)) and a[same] == b[same]:
+        same += 1
+    a, b = a[same:], b[same:]
+    while a and b and a[-1] == b[-1]:
+        a, b = a[:-1], b[:-1]
+    return len(a) <= 1 and len(b) <= 1 or len(a) == 2 and a == b[::-1]
+
+
 class Decoder:
     """Reads one version."""
 
-    def __init__(self, config: Config, filename: str) -> None:
-        self.config, self.filename = config, filename
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        self.problems: list[tuple[str, str]] = []
 
-    def fail(self, key: str, what: str) -> DecodeError:
-        return DecodeError(key, what, self.filename, self.config.generation)
+    def fail(self, key: str, what: str) -> object:
+        self.problems.append((key, what))
+        return _ABSENT
+
+    def mismatch(self, key: str, wanted: str, raw: Any) -> object:
+        found = _NAMES[type(raw)]
+        if isinstance(raw, str) and wanted not in ("a list", "a mapping"):
+            found += " of another form"
+        return self.fail(key, f"must be {wanted}, but is {found}")
 
     def raw(self, key: str, root: bool = False) -> Any:
         """The value with its own type; None also where there is none."""
         return self.config.as_dict() if root else self.config.get(key)
 
-    def value(self, kind: Any, key: str, root: bool = False) -> Any:
-        """The value as that type; a missing one is an error here."""
+    def value(self, kind: Any, key: str, root: bool = False, near: str = "") -> Any:
+        """The value as that type, or _ABSENT; near: the key to name where it is missing."""
         origin, arguments = typing.get_origin(kind), typing.get_args(kind)
         if origin in _UNIONS and len(arguments) == 2 and type(None) in arguments:
             if self.raw(key) is None:
                 return None
             return self.value(next(a for a in arguments if a is not type(None)), key)
         if origin is Annotated and kind != Size:
-            return self.value(arguments[0], key)
+            return self.value(arguments[0], key, near=near)
         raw = self.raw(key, root)
         if kind is Any:
             return raw
         if raw is None:
-            raise self.fail(key, "is missing" if root or key not in self.config else "is null")
+            missing = f"is missing: did you mean {near}?" if near else "is missing"
+            return self.fail(key, missing if root or key not in self.config else "is null")
         if kind in _GETTERS:
-            return self.scalar(kind, key, raw)
-        if origin is list and isinstance(raw, list):
-            return [self.value(arguments[0], join(key, str(i))) for i in range(len(raw))]
-        if origin is dict and arguments[0] is str and isinstance(raw, dict):
-            return {name: self.value(arguments[1], join(key, escape(name))) for name in raw}
-        if dataclasses.is_dataclass(kind) and isinstance(raw, dict):
-            return self.members(kind, key)
-        if origin is list or origin is dict and arguments[0] is str or dataclasses.is_dataclass(kind):
-            wanted = "a list" if origin is list else "a mapping"
-            raise self.fail(key, f"must be {wanted}, but is {_NAMES[type(raw)]}")
-        raise TypeError(f"{key or 'decode'}: nothing can be decoded as {kind!r}")
+            getter, wanted = _GETTERS[kind]
+            found = getattr(self.config, getter)(key, _ABSENT)
+            return self.mismatch(key, wanted, raw) if found is _ABSENT else found
+        return self.container(kind, key, raw)
 
-    def scalar(self, kind: Any, key: str, raw: Any) -> Any:
-        getter, wanted = _GETTERS[kind]
-        found = getattr(self.config, getter)(key, _ABSENT)
-        if found is _ABSENT:
-            raise self.fail(key, f"must be {wanted}, but is {_NAMES[type(raw)]}")
-        return found
+    def container(self, kind: Any, key: str, raw: Any) -> Any:
+        origin, arguments = typing.get_origin(kind), typing.get_args(kind)
+        if origin is list:
+            if not isinstance(raw, list):
+                return self.mismatch(key, "a list", raw)
+            items = [self.value(arguments[0], join(key, str(i))) for i in range(len(raw))]
+            return whole(items, items)
+        if not (origin is dict and arguments[0] is str or dataclasses.is_dataclass(kind)):
+            raise TypeError(f"{key or 'decode'}: nothing can be decoded as {kind!r}")
+        if not isinstance(raw, dict):
+            return self.mismatch(key, "a mapping", raw)
+        if origin is dict:
+            made = {name: self.value(arguments[1], join(key, escape(name))) for name in raw}
+            return whole(made, made.values())
+        return self.members(kind, key, raw)
 
-    def members(self, kind: Any, key: str) -> Any:
+    def members(self, kind: Any, key: str, raw: dict[str, Any]) -> Any:
         hints = typing.get_type_hints(kind, include_extras=True)
+        fields = {field.metadata.get("key", field.name): field
+                  for field in dataclasses.fields(kind) if field.init}
         made = {}
-        for field in dataclasses.fields(kind):
-            if not field.init:
-                continue
-            at = join(key, escape(field.metadata.get("key", field.name)))
+        for name, field in fields.items():
+            at = join(key, escape(name))
             has_default = (field.default is not dataclasses.MISSING
                            or field.default_factory is not dataclasses.MISSING)
-            if has_default and self.raw(at) is None:
+            if has_default and raw.get(name) is None:
                 continue
-            made[field.name] = self.value(hints[field.name], at)
-        return kind(**made)
+            near = next((join(key, escape(n)) for n in sorted(raw) if len(name) >= 3
+                         and n not in fields and n.isprintable() and is_near(n, name)), "")
+            made[field.name] = self.value(hints[field.name], at, near=near)
+        return _ABSENT if whole(made, made.values()) is _ABSENT else kind(**made)
 
 
 def decode(config: Config, kind: Any, prefix: Optional[str], filename: str) -> Any:
     """What Config.decode() does."""
-    decoder = Decoder(config, filename)
-    return decoder.value(kind, prefix or "", root=prefix is None)
+    decoder = Decoder(config)
+    made = decoder.value(kind, prefix or "", root=prefix is None)
+    if decoder.problems:
+        raise DecodeError(decoder.problems, filename, config.generation)
+    return made

@@ -806,7 +806,23 @@ static PyObject *strerror_of(PyObject *module, PyObject *error)
 	return n == -1 && PyErr_Occurred() ? NULL : PyUnicode_FromString(pullet_strerror((int)n));
 }
 
+static PyObject *explain(PyObject *module, PyObject *args)
+{
+	const char *name;
+	char text[512];
+	int error;
+
+	(void)module;
+	if (!PyArg_ParseTuple(args, "yi", &name, &error))
+		return NULL;
+	Py_BEGIN_ALLOW_THREADS;
+	pullet_explain(name, error, text, sizeof(text));
+	Py_END_ALLOW_THREADS;
+	return PyUnicode_DecodeUTF8(text, (Py_ssize_t)strlen(text), "surrogateescape");
+}
+
 static PyMethodDef functions[] = {
+	METHOD("explain", explain, METH_VARARGS, "The sentence of an error of opening it."),
 	METHOD("strerror", strerror_of, METH_O, "The sentence of an error."),
 	{NULL, NULL, 0, NULL},
 };

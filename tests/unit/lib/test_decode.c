@@ -125,21 +125,23 @@ static void decode__what_does_not_fit__names_file_generation_and_key(void **stat
 		{{"name", PULLET_NULL, ""}, -ENOENT, "name", "name is null"},
 		{{"name", PULLET_LIST, ""}, -EINVAL, "name", "name must be a text, but is a list"},
 		{{"debug", PULLET_STRING, "yes"}, -EINVAL, "debug",
-			"debug must be true or false, but is another text"},
+			"debug must be true or false, but is a text of another form"},
 		{{"port", PULLET_INT, "2147483648"}, -EINVAL, "port",
-			"port must be an integer that fits an int, but is larger"},
+			"port must be an integer such as 17 that fits int, but is an integer that "
+			"does not fit"},
 		{{"port", PULLET_INT, "-2147483649"}, -EINVAL, "port",
-			"port must be an integer that fits an int, but is larger"},
+			"port must be an integer such as 17 that fits int, but is an integer that "
+			"does not fit"},
 		{{"port", PULLET_DOUBLE, "1.5"}, -EINVAL, "port",
-			"port must be an integer that fits an int, but is a number"},
+			"port must be an integer such as 17 that fits int, but is a number"},
 		{{"most", PULLET_BOOL, "true"}, -EINVAL, "most",
-			"most must be an integer, but is true or false"},
+			"most must be an integer such as 17, but is true or false"},
 		{{"ratio", PULLET_MAP, ""}, -EINVAL, "ratio",
-			"ratio must be a number, but is a mapping"},
+			"ratio must be a number such as 0.5, but is a mapping"},
 		{{"timeout", PULLET_INT, "5"}, -EINVAL, "timeout",
 			"timeout must be a duration such as \"10s\", but is an integer"},
 		{{"limit", PULLET_STRING, "1KB"}, -EINVAL, "limit",
-			"limit must be a size such as \"64KiB\", but is another text"},
+			"limit must be a size such as \"64KiB\", but is a text of another form"},
 	};
 
 	(void)state;
@@ -158,6 +160,120 @@ static void decode__what_does_not_fit__names_file_generation_and_key(void **stat
 		assert_string_equal(e.key, table[i].key);
 		pullet_close(p);
 	}
+}
+
+static void decode__several_mistakes__are_said_at_once_and_the_rest_is_filled(void **state)
+{
+	const struct pair pairs[] = {{"debug", PULLET_STRING, "yes"}, {"port", PULLET_LIST, ""},
+		{"most", PULLET_INT, "3"}, {NULL, PULLET_NULL, NULL}};
+	const struct pullet_field twenty[] = {{"a.b.c", PULLET_FIELD_INT, 0, true},
+		{"a.b.d", PULLET_FIELD_INT, 0, true}, {"e", PULLET_FIELD_INT, 0, true},
+		{"f", PULLET_FIELD_INT, 0, true}, {"g", PULLET_FIELD_INT, 0, true},
+		{"h", PULLET_FIELD_INT, 0, true}, {"i", PULLET_FIELD_INT, 0, true},
+		{"j", PULLET_FIELD_INT, 0, true}, {"k", PULLET_FIELD_INT, 0, true},
+		{"l", PULLET_FIELD_INT, 0, true}};
+	struct pullet_decode_error e;
+	struct pullet *p;
+	struct config c;
+
+	(void)state;
+	assert_int_equal(decode(pairs, "", &c, &e, &p), -ENOENT);
+	assert_string_equal(e.key, "name");
+	assert_non_null(strstr(e.message,
+		": name is missing; debug must be true or false, but is a text of another form; "
+		"port must be an integer such as 17 that fits int, but is a list"));
+	assert_int_equal(c.most, 3);
+	assert_int_equal(pullet_decode(p, "", twenty, COUNT(twenty), &c, &e), -ENOENT);
+	assert_non_null(strstr(e.message, "; j is missing; and 2 more"));
+	pullet_close(p);
+}
+
+static void decode__a_key_of_nearly_the_name__is_named(void **state)
+{
+	static const struct {
+		const char *there, *meant; /* meant: "" = it is not named */
+	} table[] = {{"nmae", "nmae"}, {"nam", "nam"}, {"names", "names"}, {"Name", "Name"},
+		{"n_ame", "n_ame"}, {"nume", "nume"}, {"name.x", ""}, {"nom", ""}, {"title", ""},
+		{"na.me", ""}, {"port", ""}, {"db.hots", ""}, {"n\tme", ""},
+		{"na\x7f"
+		 "e",
+			""},
+		{"na\\.me", ""}};
+	struct pullet_decode_error e;
+	struct pullet *p;
+	struct config c;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(table); i++) {
+		const struct pair pairs[] = {{table[i].there, PULLET_INT, "5"}, {0}};
+		char text[64];
+
+		assert_int_equal(decode(pairs, "", &c, &e, &p), -ENOENT);
+		snprintf(text, sizeof(text), ": name is missing%s%s%s",
+			table[i].meant[0] ? ": did you mean " : "", table[i].meant,
+			table[i].meant[0] ? "?" : "");
+		assert_string_equal(strstr(e.message, ": name"), text);
+		pullet_close(p);
+	}
+}
+
+static void decode__a_mapping_of_nearly_the_name__is_named_unless_it_is_known(void **state)
+{
+	static const struct pullet_field near[] = {{"data.host", PULLET_FIELD_STRING, 0, true},
+		{"data.hosts", PULLET_FIELD_STRING, 0, false},
+		{"date.x", PULLET_FIELD_INT, 0, false}};
+	static const struct {
+		const char *there, *prefix, *said;
+	} table[] = {{"a.data.hosts", "a.", ": a.data.host is missing"},
+		{"a.data.hots", "a.", ": a.data.host is missing: did you mean a.data.hots?"},
+		{"a.date", "a.", ": a.data.host is missing"},
+		{"a.daat", "a.", ": a.data.host is missing: did you mean a.daat?"},
+		{"conf", "cnof.", ": cnof.data.host is missing: did you mean conf?"}};
+	struct pullet_decode_error e;
+	struct pullet *p;
+	struct config c;
+	const char *text;
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(table); i++) {
+		const struct pair pairs[] = {{"a", PULLET_MAP, ""}, {"a.data", PULLET_MAP, ""},
+			{table[i].there, PULLET_STRING, "x"}, {0}};
+		const struct pair bare[] = {
+			{"a", PULLET_MAP, ""}, {table[i].there, PULLET_STRING, "x"}, {0}};
+
+		(void)decode(
+			strncmp(table[i].there, "a.data", 6) == 0 ? pairs : bare, "", &c, NULL, &p);
+		assert_int_equal(
+			pullet_decode(p, table[i].prefix, near, COUNT(near), &text, &e), -ENOENT);
+		assert_string_equal(strchr(strstr(e.message, "generation"), ':'), table[i].said);
+		pullet_close(p);
+	}
+}
+
+static void decode__odd_keys_that_are_missing__are_said_to_be(void **state)
+{
+	char key[PULLET_KEY_ROOM], there[PULLET_KEY_ROOM];
+	const struct pullet_field odd[] = {{"", PULLET_FIELD_INT, 0, true},
+		{"a\\.bcd", PULLET_FIELD_INT, 0, true}, {"abc\\", PULLET_FIELD_INT, 0, true}};
+	const struct pullet_field one = {key, PULLET_FIELD_INT, 0, true};
+	const struct pair pairs[] = {{"a\\.bdc", PULLET_INT, "1"}, {there, PULLET_INT, "1"}, {0}};
+	struct pullet_decode_error e;
+	struct pullet *p;
+	struct config c;
+	int n;
+
+	(void)state;
+	memset(key, 'k', sizeof(key));
+	key[PULLET_KEY_ROOM - 1] = '\0';
+	memcpy(there, key, sizeof(key));
+	there[PULLET_KEY_ROOM - 2] = 'x';
+	(void)decode(pairs, "", &c, NULL, &p);
+	assert_int_equal(pullet_decode(p, "", odd, COUNT(odd), &n, &e), -ENOENT);
+	assert_non_null(strstr(e.message, ":  is missing; a\\.bcd is missing: did you mean "
+					  "a\\.bdc?; abc\\ is missing"));
+	assert_int_equal(pullet_decode(p, "", &one, 1, &n, &e), -ENOENT); /* is cut */
+	assert_int_equal(strlen(e.message), sizeof(e.message) - 1);
+	pullet_close(p);
 }
 
 static void decode__a_key_that_is_too_long__is_refused(void **state)
@@ -182,6 +298,10 @@ int main(void)
 		cmocka_unit_test(decode__all_that_is_there__is_in_the_struct),
 		cmocka_unit_test(decode__what_is_missing_or_null__is_the_default),
 		cmocka_unit_test(decode__what_does_not_fit__names_file_generation_and_key),
+		cmocka_unit_test(decode__several_mistakes__are_said_at_once_and_the_rest_is_filled),
+		cmocka_unit_test(decode__a_key_of_nearly_the_name__is_named),
+		cmocka_unit_test(decode__a_mapping_of_nearly_the_name__is_named_unless_it_is_known),
+		cmocka_unit_test(decode__odd_keys_that_are_missing__are_said_to_be),
 		cmocka_unit_test(decode__a_key_that_is_too_long__is_refused),
 	};
 

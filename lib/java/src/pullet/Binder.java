@@ -24,7 +24,7 @@ final class Binder {
     private static final Object NONE = new Object();
 
     private static final List<String> IN_WORDS = List.of("null", "true or false", "an integer",
-            "a number", "another text", "a list", "a mapping");
+            "a number", "a text", "a list", "a mapping");
 
     private final boolean strict;
     private final List<MismatchException.Problem> problems = new ArrayList<>();
@@ -58,9 +58,17 @@ final class Binder {
     }
 
     private Object mismatch(Tree t, String key, String needed) {
-        String is = IN_WORDS.get(t.value.type().ordinal());
-        wrong(key, "must be " + needed + ", but is " + (needed.startsWith(is) // one that does not fit
-                ? "another" + is.substring(is.indexOf(' ')) : is));
+        Value.Type type = t.value.type();
+        String is = IN_WORDS.get(type.ordinal());
+        if (type == Value.Type.STRING && needed.startsWith("one of ")) {
+            is = "another text";
+        } else if (type == Value.Type.STRING && !needed.equals("a list") && !needed.equals("a mapping")) {
+            is += " of another form";
+        } else if (type.compareTo(Value.Type.STRING) < 0 && needed.startsWith(is)
+                || type == Value.Type.INT && needed.startsWith("a size")) {
+            is += " that does not fit";
+        }
+        wrong(key, "must be " + needed + ", but is " + is);
         return NONE;
     }
 
@@ -146,12 +154,20 @@ final class Binder {
         Object[] arguments = new Object[components.length];
         Class<?>[] types = new Class<?>[components.length];
         Set<String> known = new HashSet<>();
+        Map<Integer, String> missing = new LinkedHashMap<>(); // which problem says that a name is
         boolean good = true;
         for (int i = 0; i < components.length; i++) {
+            int before = problems.size();
             types[i] = components[i].getType();
-            arguments[i] = component(t, key, components[i], known);
+            String name = name(t, components[i]);
+            known.add(name);
+            arguments[i] = component(t, key, components[i], name);
             good &= arguments[i] != NONE;
+            if (arguments[i] == NONE && !t.below.containsKey(name)) {
+                missing.put(before, name);
+            }
         }
+        missing.forEach((problem, name) -> guess(problem, t, name, known, key));
         for (String name : t.below.keySet()) {
             if (strict && !known.contains(name)) {
                 wrong(join(key, name), "is not known");
@@ -160,14 +176,44 @@ final class Binder {
         return good ? construct(key, type, types, arguments) : NONE;
     }
 
-    private Object component(Tree t, String key, RecordComponent c, Set<String> known) {
-        Setting s = c.getAnnotation(Setting.class);
-        String name = s == null ? "" : s.value();
-        if (name.isEmpty()) {
-            String snake = snake(c.getName());
-            name = !t.below.containsKey(c.getName()) && t.below.containsKey(snake) ? snake : c.getName();
+    /** Names what may have been meant by a missing name: what is beside it, and no component has. */
+    private void guess(int problem, Tree t, String name, Set<String> known, String key) {
+        MismatchException.Problem p = problems.get(problem);
+        t.below.keySet().stream().sorted().filter(n -> name.length() >= 3 && !known.contains(n)
+                && n.chars().allMatch(c -> c > ' ' && c != 0x7f) && isNear(n, name)).findFirst().ifPresent(n ->
+                problems.set(problem, new MismatchException.Problem(p.key(),
+                        p.detail() + ": did you mean " + join(key, n) + "?")));
+    }
+
+    /** One character more, less or another one, or two swapped; not counting case, '-' and '_'. */
+    static boolean isNear(String one, String other) {
+        String a = one.replaceAll("[-_]", "").toLowerCase(Locale.ROOT);
+        String b = other.replaceAll("[-_]", "").toLowerCase(Locale.ROOT);
+        int i = 0;
+        int m = a.length();
+        int n = b.length();
+        while (i < m && i < n && a.charAt(i) == b.charAt(i)) {
+            i++;
         }
-        known.add(name);
+        while (m > i && n > i && a.charAt(m - 1) == b.charAt(n - 1)) {
+            m--;
+            n--;
+        }
+        return m - i <= 1 && n - i <= 1 || m - i == 2 && n - i == 2
+                && a.charAt(i) == b.charAt(i + 1) && a.charAt(i + 1) == b.charAt(i);
+    }
+
+    private static String name(Tree t, RecordComponent c) {
+        Setting s = c.getAnnotation(Setting.class);
+        if (s != null && !s.value().isEmpty()) {
+            return s.value();
+        }
+        String snake = snake(c.getName());
+        return !t.below.containsKey(c.getName()) && t.below.containsKey(snake) ? snake : c.getName();
+    }
+
+    private Object component(Tree t, String key, RecordComponent c, String name) {
+        Setting s = c.getAnnotation(Setting.class);
         Tree there = t.below.get(name);
         if (isMissing(there) && s != null && !s.fallback().isEmpty()) {
             there = new Tree(new Value(Value.Type.STRING, s.fallback(), 0));
@@ -241,7 +287,7 @@ final class Binder {
                 float f = ((Double) d).floatValue();
                 d = Float.isInfinite(f) && !((Double) d).isInfinite() ? NONE : (Object) f;
             }
-            return checked(t, key, "a number that fits " + raw.getSimpleName(), d);
+            return checked(t, key, "a number such as 0.5 that fits " + raw.getSimpleName(), d);
         }
         if (raw == BigDecimal.class || raw == BigInteger.class) {
             return big(t, key, raw);
@@ -254,7 +300,7 @@ final class Binder {
     }
 
     private Object big(Tree t, String key, Class<?> raw) {
-        String needed = raw == BigDecimal.class ? "a decimal number" : "an integer";
+        String needed = raw == BigDecimal.class ? "a number such as 0.5" : "an integer such as 17";
         try {
             if (Convert.isScalar(t.value.type()) && t.value.type() != Value.Type.BOOL) {
                 return raw == BigInteger.class && t.value.type() == Value.Type.INT
@@ -285,7 +331,7 @@ final class Binder {
         } else {
             throw unsupported(raw, key);
         }
-        return checked(t, key, (size ? "a size such as \"64KiB\"" : "an integer") + " that fits "
+        return checked(t, key, (size ? "a size such as \"64KiB\"" : "an integer such as 17") + " that fits "
                 + raw.getSimpleName(), n == NONE ? NONE : made);
     }
 }

@@ -1,6 +1,7 @@
 package pullet;
 
 import java.io.IOException;
+import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.time.Duration;
@@ -74,7 +75,7 @@ public sealed class Config implements Configuration permits FakeConfig {
      * @throws IllegalArgumentException when it is not a name
      */
     public static Config open(String nameOrPath) throws IOException {
-        return at(find(nameOrPath), false);
+        return named(nameOrPath, false);
     }
 
     /**
@@ -97,7 +98,7 @@ public sealed class Config implements Configuration permits FakeConfig {
      * @throws IOException as {@link #open(String)}
      */
     public static Config openWaiting(String nameOrPath) throws IOException {
-        return at(find(nameOrPath), true);
+        return named(nameOrPath, true);
     }
 
     /**
@@ -112,7 +113,22 @@ public sealed class Config implements Configuration permits FakeConfig {
     }
 
     private static Config at(Path path, boolean waitFirst) throws IOException {
-        return new Config(path, Source.Files.of(path), waitFirst);
+        try {
+            return new Config(path, Source.Files.of(path), waitFirst);
+        } catch (AccessDeniedException e) {
+            throw Explain.denied(path);
+        }
+    }
+
+    private static Config named(String nameOrPath, boolean waitFirst) throws IOException {
+        Path path = find(nameOrPath);
+        try {
+            return at(path, waitFirst);
+        } catch (WithdrawnException e) {
+            throw e;
+        } catch (NotPublishedException e) {
+            throw nameOrPath.contains("/") ? e : Explain.notPublished(path);
+        }
     }
 
     private static Path find(String nameOrPath) {

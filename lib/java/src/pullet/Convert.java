@@ -1,6 +1,7 @@
 package pullet;
 
 import java.time.Duration;
+import java.util.regex.Matcher;
 import java.util.regex.Pattern;
 
 /** What the getters make of a value, which is null where there is no such key. */
@@ -8,8 +9,10 @@ final class Convert {
     private static final Pattern INTEGER = Pattern.compile("[+-]?[0-9]+");
     private static final Pattern NUMBER =
             Pattern.compile("[+-]?([0-9]+\\.?[0-9]*|\\.[0-9]+)([eE][+-]?[0-9]+)?");
-    private static final String[] DURATION_UNITS = {"ms", "s", "m", "h", "d"};
-    private static final long[] DURATION_FACTORS = {1, 1000, 60_000, 3_600_000, 86_400_000};
+    private static final String[] DURATION_UNITS = {"d", "h", "m", "s", "ms"};
+    private static final long[] DURATION_FACTORS = {86_400_000, 3_600_000, 60_000, 1000, 1};
+    private static final Pattern DURATION = Pattern.compile("([+-]?)([0-9]+[a-z]+){1,5}");
+    private static final Pattern PART = Pattern.compile("([0-9]+)([a-z]+)");
     private static final String[] SIZE_UNITS = {"", "B", "KiB", "MiB", "GiB", "TiB"};
     private static final long[] SIZE_FACTORS = {1, 1, 1L << 10, 1L << 20, 1L << 30, 1L << 40};
 
@@ -66,8 +69,33 @@ final class Convert {
     }
 
     static Duration toDuration(Value v, Duration fallback) {
-        Long n = v == null ? null : units(v, DURATION_UNITS, DURATION_FACTORS);
+        Long n = v == null || v.type() != Value.Type.STRING ? null : duration(v.text());
         return n == null ? fallback : Duration.ofMillis(n);
+    }
+
+    /** Integers with units, the greatest first and each once; the sign in front is that of all. */
+    private static Long duration(String text) {
+        Matcher all = DURATION.matcher(text);
+        if (!all.matches()) {
+            return null;
+        }
+        long sum = 0;
+        int unit = 0;
+        try {
+            for (Matcher part = PART.matcher(text); part.find(); unit++) {
+                while (unit < DURATION_UNITS.length && !DURATION_UNITS[unit].equals(part.group(2))) {
+                    unit++;
+                }
+                if (unit == DURATION_UNITS.length) {
+                    return null;
+                }
+                long n = Long.parseLong(all.group(1) + part.group(1));
+                sum = Math.addExact(sum, Math.multiplyExact(n, DURATION_FACTORS[unit]));
+            }
+        } catch (ArithmeticException | NumberFormatException e) {
+            return null;
+        }
+        return sum;
     }
 
     static long toSize(Value v, long fallback) {

@@ -9,13 +9,13 @@ import java.util.List;
  */
 public final class MismatchException extends IOException {
     private static final long serialVersionUID = 1;
-    private static final int MOST = 10;
+    private static final int MOST = 8;
 
     /**
      * What is wrong with one key.
      *
      * @param key the key
-     * @param detail what is wrong: "must be an integer, but is a list"
+     * @param detail what is wrong: "must be an integer such as 17 that fits int, but is a list"
      */
     public record Problem(String key, String detail) {}
 

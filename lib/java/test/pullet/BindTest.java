@@ -91,22 +91,22 @@ final class BindTest {
         } catch (MismatchException e) {
             List<String> got = new ArrayList<>();
             e.problems().forEach(p -> got.add(p.key() + ": " + p.detail()));
-            same(List.of("debug: must be true or false, but is another text",
-                    "small: must be an integer that fits byte, but is another integer",
-                    "number: must be an integer that fits int, but is a number",
+            same(List.of("debug: must be true or false, but is a text of another form",
+                    "small: must be an integer such as 17 that fits byte, but is an integer that does not fit",
+                    "number: must be an integer such as 17 that fits int, but is a number",
                     "delay: must be a duration such as \"10s\", but is an integer",
-                    "size: must be a size such as \"64KiB\" that fits long, but is another text",
-                    "list: must be a list, but is another text",
-                    "items.1: must be an integer that fits Integer, but is another text",
+                    "size: must be a size such as \"64KiB\" that fits long, but is a text of another form",
+                    "list: must be a list, but is a text",
+                    "items.1: must be an integer such as 17 that fits Integer, but is a text of another form",
                     "items.2: is null",
                     "level: must be one of DEBUG, WARN_ALL, but is another text",
-                    "map.a\\.b: must be an integer that fits Integer, but is true or false",
+                    "map.a\\.b: must be an integer such as 17 that fits Integer, but is true or false",
                     "text: must be a text, but is a mapping", "db.host: is missing",
                     "other: is rejected: a port is not negative", "gone: is missing",
-                    "whole: must be an integer, but is another text",
-                    "wide: must be a number that fits float, but is another number"), got, "problems");
+                    "whole: must be an integer such as 17, but is a text of another form",
+                    "wide: must be a number such as 0.5 that fits float, but is a number that does not fit"), got, "problems");
             same(true, e.getMessage().startsWith("(fake), generation 1: debug must be")
-                    && e.getMessage().endsWith("; and 6 more") && !e.getMessage().contains("secret"), e.getMessage());
+                    && e.getMessage().endsWith("; and 8 more") && !e.getMessage().contains("secret"), e.getMessage());
             same("(fake) 1 fake-1", e.path() + " " + e.generation() + " " + e.version(), "where");
         }
         try (FakeConfig f = FakeConfig.of(Map.of())) {

@@ -197,7 +197,11 @@ final class CasesTest {
         } catch (IOException e) {
             same(s.get("error"), kind(e), what);
             if (e instanceof MismatchException m) {
-                same(List.of(s.get("key")), m.problems().stream().map(MismatchException.Problem::key).toList(), what);
+                same(s.containsKey("keys") ? s.get("keys") : List.of(s.get("key")),
+                        m.problems().stream().map(MismatchException.Problem::key).toList(), what);
+                for (Object says : s.containsKey("says") ? (List<?>) s.get("says") : List.of()) {
+                    same(true, m.getMessage().contains((String) says), m.getMessage());
+                }
                 same(config.generation(), m.generation(), what);
             }
         }

@@ -51,6 +51,11 @@ final class ConfigTest {
         }
     }
 
+    static void end() {
+        System.out.println(passed + " passed, " + failed + " failed");
+        System.exit(failed == 0 ? 0 : 1);
+    }
+
     static void same(Object want, Object got, String what) {
         if (!Objects.equals(want, got)) {
             throw new AssertionError(what + ": " + got + ", want " + want);
@@ -329,7 +334,7 @@ final class ConfigTest {
                 {true, c.getBoolean("t.Bool", true)}, {true, c.getBoolean("int", true)},
                 {Duration.ofMillis(500), c.getDuration("d.ms", null)},
                 {Duration.ofDays(2), c.getDuration("d.d", null)},
-                {null, c.getDuration("d.bad", null)}, {null, c.getDuration("d.two", null)},
+                {null, c.getDuration("d.bad", null)}, {Duration.ofMinutes(65), c.getDuration("d.two", null)},
                 {null, c.getDuration("d.huge", null)}, {null, c.getDuration("int", null)},
                 {65536L, c.getSize("s.kib", 7)}, {31L, c.getSize("int", 7)},
                 {42L, c.getSize("t.int", 7)}, {7L, c.getSize("s.kb", 7)},
@@ -351,6 +356,15 @@ final class ConfigTest {
         fails(NotPublishedException.class, () -> Config.open("surely-not-published"), "none");
         fails(ForeignException.class, () -> Config.open("/dev/null"), "/dev/null");
         a.publish(1, "v", Map.of());
+        Path directory = a.path.getParent();
+        for (Map.Entry<String, String> e : Map.of("wbe", "did you mean 'web'?", "none", "there is: web").entrySet()) {
+            String said = Explain.notPublished(directory.resolve(e.getKey() + ".snap")).getMessage();
+            same(true, said.endsWith(e.getValue()), said);
+        }
+        String missing = Explain.notPublished(directory.resolve("none/web.snap")).getMessage();
+        same(true, missing.contains("there is no directory " + directory.resolve("none")), missing);
+        String denied = Explain.denied(directory.resolve("none/web.snap")).getReason();
+        same(true, denied.startsWith(directory + " may be read by "), denied);
         Config c = Config.open(a.path);
         same("v", c.version(), "version");
         c.close();
@@ -641,7 +655,6 @@ final class ConfigTest {
         if (System.getenv("BENCH") != null) {
             test("bench", ConfigTest::bench);
         }
-        System.out.println(passed + " passed, " + failed + " failed");
-        System.exit(failed == 0 ? 0 : 1);
+        end();
     }
 }

@@ -457,16 +457,17 @@ static int run_as_stranger(int argc, char **argv)
 /* By the socket's group, or that of its directory if that is all one sees. */
 static void status__for_a_user_who_may_not_ask__names_who_may(void **state)
 {
-	static const struct {
+	const struct {
 		mode_t dir_mode;
-		const char *dir_group, *group, *who;
+		const char *dir_group, *group, *who, *of_root; /* whose group is root */
 	} rows[] = {
-		{0700, "root", "bin", "root"},
-		{0700, "daemon", "bin", "in the group daemon, or root"},
-		{0711, "daemon", "bin", "in the group bin, or root"},
-		{0711, "daemon", "root", "root"},
+		{0700, "root", "bin", NULL, played.dir},
+		{0700, "daemon", "bin", "daemon", NULL},
+		{0711, "daemon", "bin", "bin", NULL},
+		{0711, "daemon", "root", NULL, played.socket},
 	};
 	char expected[512];
+	int n;
 
 	(void)state;
 	if (geteuid() != 0) {
@@ -481,10 +482,17 @@ static void status__for_a_user_who_may_not_ask__names_who_may(void **state)
 		assert_int_equal(
 			chown(played.socket, (uid_t)-1, getgrnam(rows[i].group)->gr_gid), 0);
 		RUN(run_as_stranger, "pullet status");
-		snprintf(expected, sizeof(expected),
-			"pullet status: the control socket %s may not be used by this user: be "
-			"%s\n",
-			played.socket, rows[i].who);
+		n = snprintf(expected, sizeof(expected),
+			"pullet status: the control socket %s may not be used by this user: only "
+			"by root",
+			played.socket);
+		if (rows[i].who)
+			snprintf(expected + n, sizeof(expected) - (size_t)n,
+				" and the group %s: usermod -aG %s USER, then log in again\n",
+				rows[i].who, rows[i].who);
+		else
+			snprintf(expected + n, sizeof(expected) - (size_t)n,
+				", as %s belongs to no other group\n", rows[i].of_root);
 		assert_ended(CLI_UNREACHABLE, "", expected);
 	}
 }

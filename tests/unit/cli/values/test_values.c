@@ -116,10 +116,10 @@ static void get__of_another_type__says_which_it_is(void **state)
 	for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
 		RUN(cli_get, "pullet get", "web", "db.host", "--type", types[i]);
 		assert_int_equal(command.code, CLI_FAILED);
-		assert_shows(command.err, "'db.host' is of type string, and not written like one");
+		assert_shows(command.err, "but is a text of another form");
 	}
 	RUN(cli_get, "pullet get", "web", "list", "--type", "string");
-	assert_ended(CLI_FAILED, "", "pullet get: 'list' is of type list, not string\n");
+	assert_ended(CLI_FAILED, "", "pullet get: 'list' must be a text, but is a list\n");
 	RUN(cli_get, "pullet get", "web", "list", "--type", "date");
 	assert_int_equal(command.code, CLI_USAGE);
 }

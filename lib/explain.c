@@ -1,0 +1,162 @@
+/*
+ * What an error of opening a config means here, and what to do: for people. Surprising: it looks at
+ * the directory again, after the error, so what it says may have changed meanwhile; it never says
+ * more than the user could find out with ls.
+ */
+#include "explain.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <grp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pullet.h"
+
+#define NAME_ROOM 512
+#define PATH_ROOM 4096
+#define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
+#define FEW 4          /* names of configs that are listed */
+#define MOST_READ 4096 /* entries of the directory that are looked at */
+
+static size_t plain_name(const char *name, size_t len, char plain[NAME_ROOM])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < len && i < NAME_ROOM; i++)
+		if (name[i] != '-' && name[i] != '_')
+			plain[n++] =
+				(char)(name[i] >= 'A' && name[i] <= 'Z' ? name[i] | 0x20 : name[i]);
+	return n;
+}
+
+bool explain_is_near(const char *a, size_t a_len, const char *b, size_t b_len)
+{
+	char x[NAME_ROOM], y[NAME_ROOM];
+	size_t m = plain_name(a, a_len, x), n = plain_name(b, b_len, y), i = 0;
+
+	while (i < m && i < n && x[i] == y[i])
+		i++;
+	while (m > i && n > i && x[m - 1] == y[n - 1])
+		m--, n--;
+	if (m - i == 2 && n - i == 2)
+		return x[i] == y[i + 1] && x[i + 1] == y[i];
+	return m - i <= 1 && n - i <= 1;
+}
+
+/* ---- nothing is published ---- */
+
+struct names {
+	char near[65], few[FEW][65];
+	size_t count;
+};
+
+/* Of "web.snap" without its end; 0: it is no config's snapshot. */
+static size_t name_length(const char *file)
+{
+	size_t len = strlen(file);
+
+	if (len <= 5 || len > 69 || strcmp(file + len - 5, ".snap") != 0 || file[0] == '.' ||
+		strspn(file, LETTERS) != len)
+		return 0;
+	return len - 5;
+}
+
+static void add_name(struct names *n, const char *file, const char *wrong)
+{
+	size_t len = name_length(file), wrong_len = strlen(wrong);
+
+	if (len == 0)
+		return;
+	if (n->count < FEW)
+		memcpy(n->few[n->count], file, len);
+	n->count++;
+	if ((len != wrong_len || memcmp(file, wrong, len) != 0) &&
+		explain_is_near(file, len, wrong, wrong_len))
+		snprintf(n->near, sizeof(n->near), "%.*s", (int)len, file);
+}
+
+static void explain_missing(const char *dir, const char *name, char *text, size_t size)
+{
+	char list[FEW * sizeof("web, ") + FEW * 65] = "";
+	struct names names = {.count = 0};
+	const struct dirent *entry;
+	DIR *d = opendir(dir);
+
+	if (!d) {
+		snprintf(text, size,
+			"nothing is published under this name: %s: %s: is the agent running? "
+			"PULLET_RUNTIME_DIR names another directory",
+			dir, strerror(errno));
+		return;
+	}
+	for (int i = 0; i < MOST_READ && (entry = readdir(d)); i++)
+		add_name(&names, entry->d_name, name);
+	closedir(d);
+	for (size_t i = 0, len = 0; i < names.count && i < FEW; i++)
+		len += (size_t)snprintf(
+			list + len, sizeof(list) - len, "%s%s", i ? ", " : "", names.few[i]);
+	if (names.near[0])
+		snprintf(text, size,
+			"nothing is published under this name in %s: did you mean '%s'?", dir,
+			names.near);
+	else
+		snprintf(text, size, "nothing is published under this name in %s%s%s", dir,
+			!names.count        ? ", nor under any: is the agent running?"
+			: names.count > FEW ? " yet: 'pullet status --names' lists what there is"
+					    : " yet; there is: ",
+			names.count > FEW ? "" : list);
+}
+
+/* ---- it may not be read ---- */
+
+/* Names the group whose members may read it, or the directory around it that is closed. */
+static void explain_forbidden(char *path, char *text, size_t size)
+{
+	char buffer[1024];
+	struct group g, *found = NULL;
+	struct stat st = {.st_gid = 0};
+	char *slash;
+
+	while (stat(path, &st) && (slash = strrchr(path, '/')) && slash != path)
+		*slash = '\0';
+	(void)getgrgid_r(st.st_gid, &g, buffer, sizeof(buffer), &found);
+	if (st.st_gid != 0 && found)
+		snprintf(text, size,
+			"%s may be read by the group %s only: add this program's user to it "
+			"(usermod -aG %s USER), and start the program again",
+			path, g.gr_name, g.gr_name);
+	else
+		snprintf(text, size,
+			"%s may be read by root and the agent's user only: the agent publishes for "
+			"the group that it runs with (Group= of its unit, or that of a "
+			"setgid directory)",
+			path);
+}
+
+/* ---- */
+
+const char *pullet_explain(const char *config_or_path, int error, char *text, size_t size)
+{
+	const char *dir = secure_getenv("PULLET_RUNTIME_DIR");
+	char path[PATH_ROOM];
+
+	if (!dir || !dir[0])
+		dir = "/run/pullet";
+	if (strchr(config_or_path, '/'))
+		snprintf(path, sizeof(path), "%s", config_or_path);
+	else
+		snprintf(path, sizeof(path), "%s/%s.snap", dir, config_or_path);
+	if (error == -EACCES)
+		explain_forbidden(path, text, size);
+	else if (error == -ENOENT && strchr(config_or_path, '/'))
+		snprintf(text, size, "there is no snapshot at this path");
+	else if (error == -ENOENT)
+		explain_missing(dir, config_or_path, text, size);
+	else
+		snprintf(text, size, "%s", pullet_strerror(error));
+	return text;
+}
