@@ -414,7 +414,7 @@ configs:
 
     def test_a_config_that_is_taken_out_publishes_nothing_more(self):
         agent = self.begin()
-        self.put(b'n: 3\n')
+        self.put(b'n: 3\n' + documents.keys(90000, 8))  # as large: it is judged behind the other one
         self.change(agent, self.config_of().replace('  web:', '  other:').replace(f'{self.dir}/out', f'{self.dir}/other'))
         agent.log.wait('published config=other')
         self.assertEqual(self.content(), 1)
