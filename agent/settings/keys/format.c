@@ -91,16 +91,19 @@ static void compile_template(
 		.arg = d};
 	char why[FILE_WHY];
 	struct buffer text;
+	bool is_read;
 	int r;
 
 	buffer_init(&text, MUSTACHE_MAX_BYTES);
 	r = read_template(l, d->template, &text, why);
-	if (r == 0)
+	is_read = r == 0;
+	if (is_read)
 		r = mustache_new(&options, text.len ? text.data : "", text.len, &c->template, why);
 	if (r == -ENOMEM)
 		l->no_memory = true;
 	else if (r)
-		loader_complain(l, walk_place(l, n), "%s (" SETTINGS_TEMPLATE_READ ")", why);
+		loader_complain(l, walk_place(l, n), "%s%s", why,
+			is_read ? " (" SETTINGS_TEMPLATE_READ ")" : "");
 	buffer_fini(&text);
 }
 
