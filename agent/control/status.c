@@ -218,7 +218,7 @@ static int write_config(struct config *c, bool whole, enum audience audience, st
 	json_writer_begin_object(out, "runs");
 	json_writer_number(out, "success", s.supervisor->count[SUPERVISOR_SUCCESS]);
 	json_writer_number(out, "timeouts", s.supervisor->count[SUPERVISOR_TIMEOUT]);
-	json_writer_number(out, "rejected", s.supervisor->count[SUPERVISOR_REJECTED]);
+	json_writer_number(out, "not_started", s.supervisor->count[SUPERVISOR_REJECTED]);
 	json_writer_number(out, "failed", s.supervisor->count[SUPERVISOR_FAILED]);
 	json_writer_end_object(out);
 	json_writer_number(out, "rejections", s.rejections);

@@ -459,7 +459,7 @@ class Metrics(Case):
 
     def secret_gone(self):
         os.rename(self.path('token'), self.path('gone'))
-        with self.moves('pullet_runs_total', outcome='rejected'), self.moves('pullet_config_run_failures_total', config='secret'):
+        with self.moves('pullet_runs_total', outcome='not_started'), self.moves('pullet_config_run_failures_total', config='secret'):
             self.agent.refresh('secret')
         os.rename(self.path('gone'), self.path('token'))
 

@@ -236,13 +236,13 @@ class RollBack(Case):
         versions, standing = self.versions()
         self.assertEqual(standing, 3)
         self.assertEqual(versions[2]['rejected'], {'by': 'operator', 'why': f'rolled back by {ME_PLAIN}: pages are slow'})
-        self.assertIn('rolled back by the operator: rolled back by ', self.do('history', 'web'))
-        self.until('was rolled back by the operator')  # without waiting for the interval
+        self.assertRegex(self.do('history', 'web'), rf'\n  rolled back by {ME}: pages are slow\n')
+        self.until('was rolled back by ')  # without waiting for the interval
         for _ in range(3):
             self.assertEqual(agent.refresh()['outcome'], 'held')
         self.assertEqual((agent.status()['state'], agent.status()['last_error']), ('ok', None), 'a decision is not a failure')
         self.assertEqual(agent.status()['rejected']['by'], 'operator')
-        self.assertRegex(self.do('status'), r'the server\'s version "\w+" was rolled back by the operator: rolled back by \S+ \(uid \d+\): pages are slow')
+        self.assertRegex(self.do('status'), r'the server\'s version "\w+" was rolled back by \S+ \(uid \d+\): pages are slow')
         self.again()
         self.assertEqual(self.agent.refresh()['outcome'], 'held', 'a restart does not forget')
         self.assertEqual(self.read('out/web.yaml'), b'n: 1\n')
@@ -332,7 +332,7 @@ class RollBack(Case):
         self.assertEqual(self.file(), {'n': 1})
         while len(check.told()) < 3:
             check.next()
-        self.until('was rolled back by the operator')  # by the pull that follows
+        self.until('was rolled back by ')  # by the pull that follows
         self.put('n: 3\n')
         asked = Program([PULLET, 'override', '--socket', agent.socket, 'web', 'n=4', '--for', '1h'])
         self.addCleanup(asked.close)
