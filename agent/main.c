@@ -361,8 +361,9 @@ int main(int argc, char **argv)
 		settings_free(settings);
 	if (r == 0) {
 		reconfigure_started(reload);
-		log_info("started", "version", PULLET_VERSION, "configs",
-			LOG_U64(a.settings->config_count));
+		if (!a.dry_run)
+			log_info("started", "version", PULLET_VERSION, "configs",
+				LOG_U64(a.settings->config_count));
 		r = loop_run(a.loop);
 	}
 	reconfigure_free(reload);
