@@ -122,12 +122,22 @@ static bool may_log_own(struct config *c, const char *what, const char *why, uns
 	return may_log_failure(c, what, why, ret);
 }
 
+/* One line is for all configs that fail for their server's sake. NULL: for this one only. */
+static const char *describe_others(const struct outage *o, char text[64])
+{
+	if (!o || o->failing < 2)
+		return NULL;
+	snprintf(text, 64, "%zu other config%s of this server", o->failing - 1,
+		o->failing == 2 ? "" : "s");
+	return text;
+}
+
 void config_report_failure(struct config *c, const char *what, const char *why)
 {
 	struct outage *o = c->run.outage;
 	bool dry = c->env->dry_run; /* which looks at no current version */
 	unsigned suppressed;
-	char text[160];
+	char text[160], others[64];
 
 	c->run.outage = NULL;
 
@@ -146,7 +156,8 @@ void config_report_failure(struct config *c, const char *what, const char *why)
 			dry ? NULL : LOG_U64(supervisor_delay(&c->run.supervisor)), "generation",
 			dry ? NULL : LOG_U64(c->current.version.generation), "repeated",
 			suppressed ? LOG_U64(suppressed) : NULL, "failing_configs",
-			o && o->failing > 1 ? LOG_U64(o->failing) : NULL);
+			o && o->failing > 1 ? LOG_U64(o->failing) : NULL, "also",
+			describe_others(o, others));
 }
 
 /* For the snapshot's readers: a signature's expiry may come sooner. */

@@ -253,6 +253,8 @@ int status_outcome(struct config *c, enum audience audience, struct buffer *out)
 	json_writer_text(out, "outcome", outcomes[s.outcome]);
 	json_writer_number(out, "generation", s.version->generation);
 	json_writer_text(out, "version", etag_of(&s));
+	if (s.outcome == CONFIG_HELD && s.rejected)
+		json_writer_text(out, "held_by", rejection_name(s.rejected_by));
 	write_error(out, "error",
 		s.outcome == CONFIG_HELD && s.held ? s.rejected_why : null_if_empty(s.last_error),
 		audience);
