@@ -231,10 +231,8 @@ static int test_settings(const char *path)
 {
 	struct settings *settings = NULL;
 	size_t missing = 0;
-	const struct settings_reading how = {.report = report_plain,
-		.look = count_missing,
-		.look_all = true,
-		.arg = &missing};
+	const struct settings_reading how = {
+		.report = report_plain, .look = count_missing, .look_all = true, .arg = &missing};
 
 	if (settings_load_with(path, &how, &settings))
 		return EXIT_BAD_CONFIG;

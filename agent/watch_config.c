@@ -20,7 +20,7 @@
 
 #define MAX_FILES 1000 /* of conf.d; more are an error of the configuration */
 
-#define OWN_FOLDERS 3  /* of the configuration, conf.d, the link's target */
+#define OWN_FOLDERS 3 /* of the configuration, conf.d, the link's target */
 
 struct folder {
 	struct file_watch_entry entry;
@@ -222,8 +222,8 @@ static void look_at_files(void *arg)
 
 /* ---- outside ---- */
 
-struct watch_config *watch_config_new(struct loop *l, const char *path, const struct watched_files *seen,
-	void (*changed)(void *arg), void *arg)
+struct watch_config *watch_config_new(struct loop *l, const char *path,
+	const struct watched_files *seen, void (*changed)(void *arg), void *arg)
 {
 	struct watch_config *w = calloc(1, sizeof(*w));
 

@@ -5,9 +5,9 @@
  * Watches, by inotify, the folder of the configuration, conf.d in it and, where the file is a
  * symlink, the folder of the file that it leads to; a volume of Kubernetes replaces the link
  * "..data" in the first two. So are the folders of the files that it names and consists of:
- * env_file, templates and their partials. An event only makes it compare: a file changed when it is another one,
- * or its size or times are others. So the swap files of editors, and secrets that lie beside the
- * configuration, change nothing.
+ * env_file, templates and their partials. An event only makes it compare: a file changed when it is
+ * another one, or its size or times are others. So the swap files of editors, and secrets that lie
+ * beside the configuration, change nothing.
  *
  * Threads: the loop's. Errors: what cannot be watched is logged. Bounds: one inotify instance; a
  * report WATCH_CONFIG_QUIET_MS after the last of several events, WATCH_CONFIG_LONGEST_MS after the
@@ -41,13 +41,13 @@ void watched_files_begin(struct watched_files *f, const char *path);
 /* Looks at a file that the configuration names; a settings_reading's opens(). */
 void watched_files_add(void *files, const char *path);
 void watched_files_fini(struct watched_files *f);
-/* Off at first. Borrows path; *seen is from just before the configuration was read last. changed() may call any function but _free(). NULL when there is no memory. */
+/* Off at first. Borrows path; *seen is from just before the configuration was read last. changed()
+ * may call any function but _free(). NULL when there is no memory. */
 struct watch_config *watch_config_new(struct loop *l, const char *path,
-	const struct watched_files *seen,
-	void (*changed)(void *arg), void *arg);
+	const struct watched_files *seen, void (*changed)(void *arg), void *arg);
 void watch_config_free(struct watch_config *w);
-/* Begins or ends watching; after *seen was filled again, looks where the files are now. What changed
- * since *seen is reported. */
+/* Begins or ends watching; after *seen was filled again, looks where the files are now. What
+ * changed since *seen is reported. */
 void watch_config_set(struct watch_config *w, bool on);
 
 #endif

@@ -48,31 +48,47 @@ static void print_changes(const struct config *c, const struct buffer *there)
 	document_free(before);
 }
 
+static void print_line(const struct buffer *line)
+{
+	if (line->len)
+		fwrite(line->data, 1, line->len, stdout);
+	fflush(stdout);
+}
+
 /* Of several layers and of a template the digest is of what is published. */
 static void print_verdict(const struct config *c, bool same, const struct buffer *text)
 {
 	const char *place = settings_place(c->settings);
 	char digest[DIGEST_HEX];
+	struct buffer line;
 
+	buffer_init(&line, 16384);
 	if (c->settings->dir)
-		printf("%s: would publish a set of files, %s\n", c->settings->name, place);
+		buffer_printf(&line, "%s: would publish a set of files, to %s\n", c->settings->name,
+			place);
 	else if (digest_sha256(text->data ? text->data : "", text->len, NULL, 0, digest) == 0)
-		printf("%s: %s %zu bytes, sha256 %.12s%s%s\n", c->settings->name,
+		buffer_printf(&line, "%s: %s %zu bytes, sha256 %.12s%s%s\n", c->settings->name,
 			same ? "is up to date:" : "would publish", text->len, digest,
 			place ? ", to " : "", place ? place : "");
+	print_line(&line);
+	buffer_fini(&line);
 }
 
 void dry_run_ended(struct config *c)
 {
 	struct config_status s;
 	char shown[FILE_WHY];
+	struct buffer line;
 
 	config_status(c, &s);
 	if (s.outcome != CONFIG_FAILED)
 		return;
-	printf("%s: %s: %s\n", c->settings->name, s.rejections ? "rejected" : "failed",
+	buffer_init(&line, 16384);
+	buffer_printf(&line, "%s: %s: %s\n", c->settings->name,
+		s.rejections ? "rejected" : "failed",
 		sentence_show(shown, sizeof(shown), s.last_error, AUDIENCE_OPERATOR));
-	fflush(stdout);
+	print_line(&line);
+	buffer_fini(&line);
 }
 
 void dry_run_publish(struct config *c)

@@ -142,7 +142,8 @@ void config_report_failure(struct config *c, const char *what, const char *why)
 	c->run.outage = NULL;
 
 	if (c->current.version.generation == 0)
-		what = without_current(what, dry ? "" : ": nothing is published yet", text, sizeof(text));
+		what = without_current(
+			what, dry ? "" : ": nothing is published yet", text, sizeof(text));
 	free(c->status.error);
 	c->status.error = strdup(why[0] ? why : what);
 	c->status.error_wall_ms = c->env->sys->wall_ms();

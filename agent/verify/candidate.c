@@ -294,8 +294,8 @@ static int write_as_document(const struct node *root, enum settings_format forma
 	return r;
 }
 
-static int render_template(const struct mustache *template, const struct node *root, struct buffer *out,
-	char why[FILE_WHY])
+static int render_template(const struct mustache *template, const struct node *root,
+	struct buffer *out, char why[FILE_WHY])
 {
 	int r = mustache_render(template, root, out, why);
 	size_t len = strlen(why);

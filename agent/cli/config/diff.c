@@ -126,7 +126,8 @@ static void add_held(const struct node *root, struct buffer *out)
 		return;
 	buffer_append_string(out, "# the server's version ");
 	show_version(node_text(node_find(root, "to"), "version", NULL), out);
-	if (by && strcmp(by, "operator") == 0) { /* the reason begins with "rolled back by" and who */
+	if (by &&
+		strcmp(by, "operator") == 0) { /* the reason begins with "rolled back by" and who */
 		buffer_append_string(out, " is held after it was ");
 	} else {
 		if (by) {

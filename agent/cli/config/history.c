@@ -109,8 +109,10 @@ static void add_rejection(const struct node *v, struct buffer *out)
 	if (!rejected)
 		return;
 	buffer_append_string(out, "  ");
-	if (strcmp(by, "operator") != 0) { /* else the reason begins with "rolled back by" and who */
-		buffer_printf(out, "%s the ", strcmp(by, "probe") ? "rejected by" : "rolled back by");
+	if (strcmp(by, "operator") !=
+		0) { /* else the reason begins with "rolled back by" and who */
+		buffer_printf(
+			out, "%s the ", strcmp(by, "probe") ? "rejected by" : "rolled back by");
 		words_text(out, by);
 		buffer_append_string(out, ": ");
 	}

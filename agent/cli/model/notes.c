@@ -112,10 +112,9 @@ static void note_rejected(const struct node *c, struct buffer *out)
 	if (strcmp(by, "operator") == 0) { /* the reason begins with "rolled back by" and who */
 		buffer_append_string(out, " was ");
 	} else {
-		buffer_append_string(out,
-			strcmp(by, "probe") == 0     ? " was rolled back by the "
-			: strcmp(by, "rollout") == 0 ? " is held by the "
-						     : " is rejected by the ");
+		buffer_append_string(out, strcmp(by, "probe") == 0     ? " was rolled back by the "
+					  : strcmp(by, "rollout") == 0 ? " is held by the "
+								       : " is rejected by the ");
 		words_text(out, by);
 		buffer_append_string(out, ": ");
 	}

@@ -132,7 +132,8 @@ static void check_mapping(struct loader *l, const struct node *n)
 static void set_mapping(
 	struct loader *l, const struct node *n, const struct key *k, struct settings_config *c)
 {
-	struct draft d = {.loader = l, .run = c->format_run, .strict = true, .escape = MUSTACHE_LINE};
+	struct draft d = {
+		.loader = l, .run = c->format_run, .strict = true, .escape = MUSTACHE_LINE};
 
 	walk_mapping(l, n, KEYS(format_keys), k->name, NULL, &d);
 	check_mapping(l, n);
