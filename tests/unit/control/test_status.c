@@ -502,10 +502,11 @@ static void outcome__of_each_kind__is_named(void **state)
 	pull_of("n: 2\n");
 	assert_outcome_is(AUDIENCE_OPERATOR,
 		"{\"name\":\"web\",\"outcome\":\"held\",\"generation\":1,"
-		"\"version\":\"\\\"de80e4db\\\"\",\"error\":\"pinned\"}");
+		"\"version\":\"\\\"de80e4db\\\"\",\"held_by\":\"pin\",\"error\":\"pinned\"}");
 	assert_outcome_is(AUDIENCE_PUBLIC,
 		"{\"name\":\"web\",\"outcome\":\"held\",\"generation\":1,"
-		"\"version\":\"\\\"de80e4db\\\"\",\"error\":\"see the control socket for the "
+		"\"version\":\"\\\"de80e4db\\\"\",\"held_by\":\"pin\",\"error\":\"see the control "
+		"socket for the "
 		"reason\"}");
 	server_is_down();
 	pull();
