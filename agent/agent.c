@@ -158,6 +158,8 @@ static void config_run_ended(void *arg, struct config *c)
 		report_changed(a->report, config_place(c));
 	if (!a->once)
 		return;
+	if (a->dry_run)
+		dry_run_ended(c);
 	config_status(c, &s);
 	trigger_suspend(config_push_topic(c)->trigger);
 	a->once_failed |= s.outcome == CONFIG_FAILED;

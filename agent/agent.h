@@ -13,11 +13,12 @@
 #include "control/api.h"
 #include "control/systemd.h"
 #include "settings/diff.h"
+#include "watch_config.h"
 
 struct agent {
 	/* set by main.c */
-	const char *path;     /* of the configuration */
-	uint64_t fingerprint; /* the fingerprint of its files, from just before it was read last */
+	const char *path;                /* of the configuration */
+	struct watched_files files_read; /* its files, from just before it was read last */
 	bool once, dry_run;
 	bool level_given; /* on the command line: wins over the configuration */
 	enum log_level level;

@@ -231,8 +231,10 @@ static int test_settings(const char *path)
 {
 	struct settings *settings = NULL;
 	size_t missing = 0;
+	const struct settings_reading how = {
+		.report = report_plain, .look = count_missing, .look_all = true, .arg = &missing};
 
-	if (settings_load_looking(path, report_plain, count_missing, true, &missing, &settings))
+	if (settings_load_with(path, &how, &settings))
 		return EXIT_BAD_CONFIG;
 	printf("%s: valid, %zu config%s", path, settings->config_count,
 		settings->config_count == 1 ? "" : "s");
@@ -317,6 +319,11 @@ int main(int argc, char **argv)
 	struct settings *settings = NULL;
 	struct reconfigure *reload = NULL;
 	struct missing missing = {0};
+	const struct settings_reading how = {.report = report_plain,
+		.look = keep_missing,
+		.arg = &missing,
+		.opens = watched_files_add,
+		.opens_arg = &a.files_read};
 	bool test = false;
 	int r = parse_options(argc, argv, &a, &test);
 
@@ -329,10 +336,9 @@ int main(int argc, char **argv)
 	r = init_run();
 	if (r >= 0)
 		return r;
-	a.fingerprint = watch_config_fingerprint(a.path);
+	watched_files_begin(&a.files_read, a.path);
 	buffer_init(&missing.said, MAX_MISSING * (PATH_MAX + 1024));
-	if (!has_descriptors(NULL, a.once) || settings_load_looking(a.path, report_plain,
-						      keep_missing, false, &missing, &settings)) {
+	if (!has_descriptors(NULL, a.once) || settings_load_with(a.path, &how, &settings)) {
 		buffer_fini(&missing.said);
 		return EXIT_BAD_CONFIG;
 	}
@@ -353,11 +359,13 @@ int main(int argc, char **argv)
 		settings_free(settings);
 	if (r == 0) {
 		reconfigure_started(reload);
-		log_info("started", "version", PULLET_VERSION, "configs",
-			LOG_U64(a.settings->config_count));
+		if (!a.dry_run)
+			log_info("started", "version", PULLET_VERSION, "configs",
+				LOG_U64(a.settings->config_count));
 		r = loop_run(a.loop);
 	}
 	reconfigure_free(reload);
+	watched_files_fini(&a.files_read);
 	agent_stop(&a);
 	return r == 0 && !a.once_failed ? EXIT_SUCCESS : EXIT_FAILURE;
 }

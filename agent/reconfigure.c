@@ -55,6 +55,7 @@ static void reject_next(struct reconfigure *r)
 	log_err("the new configuration is invalid: nothing was changed", "file", r->agent->path,
 		"errors", LOG_U64(r->status->errors));
 	drop_next(r);
+	watch_config_set(r->watch, r->agent->settings->watch_config);
 	systemd_reloaded(r->agent->service);
 }
 
@@ -266,6 +267,10 @@ static void continue_reload(void *arg)
 void reconfigure_begin(struct reconfigure *r)
 {
 	struct agent *a = r->agent;
+	const struct settings_reading how = {.report = add_error,
+		.arg = r,
+		.opens = watched_files_add,
+		.opens_arg = &a->files_read};
 
 	if (a->once) {
 		log_info("SIGHUP ignored: --once keeps the configuration it started with");
@@ -278,8 +283,8 @@ void reconfigure_begin(struct reconfigure *r)
 	r->began_ms = loop_now_ms(a->loop);
 	r->status->errors = 0;
 	systemd_reloading(a->service);
-	a->fingerprint = watch_config_fingerprint(a->path);
-	if (settings_load(a->path, add_error, r, &r->next) || !is_possible(r)) {
+	watched_files_begin(&a->files_read, a->path);
+	if (settings_load_with(a->path, &how, &r->next) || !is_possible(r)) {
 		reject_next(r);
 		return;
 	}
@@ -308,7 +313,7 @@ struct reconfigure *reconfigure_new(struct agent *a)
 	r->agent = a;
 	r->status = &a->configuration;
 	loop_timer_init(&r->go_on, continue_reload, r);
-	r->watch = watch_config_new(a->loop, a->path, &a->fingerprint, files_changed, r);
+	r->watch = watch_config_new(a->loop, a->path, &a->files_read, files_changed, r);
 	if (!r->watch) {
 		free(r);
 		return NULL;

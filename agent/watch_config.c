@@ -20,16 +20,22 @@
 
 #define MAX_FILES 1000 /* of conf.d; more are an error of the configuration */
 
-enum { MAIN, PARTS, TARGET, FOLDERS };
+#define OWN_FOLDERS 3 /* of the configuration, conf.d, the link's target */
+
+struct folder {
+	struct file_watch_entry entry;
+	char *path;
+};
 
 struct watch_config {
 	struct loop *loop;
 	const char *path;
-	const uint64_t *seen;
+	const struct watched_files *seen;
 	void (*changed)(void *arg);
 	void *arg;
 	struct file_watch *watch; /* NULL = off */
-	struct file_watch_entry folders[FOLDERS];
+	struct folder *folders;   /* each path once */
+	size_t folder_count;
 	struct loop_timer due;
 	uint64_t first_ms; /* of the events that are not looked at yet; 0 = there is none */
 };
@@ -65,7 +71,7 @@ static void place_beside(char ret_path[PATH_MAX], const char *file, const char *
 	snprintf(ret_path, PATH_MAX, "%.*s%s", len, file, name);
 }
 
-uint64_t watch_config_fingerprint(const char *path)
+static uint64_t look_at_own(const char *path)
 {
 	static const char *const endings[] = {".yaml", NULL};
 	char parts[PATH_MAX], file[PATH_MAX + NAME_MAX], why[FILE_WHY], *names[MAX_FILES];
@@ -80,6 +86,53 @@ uint64_t watch_config_fingerprint(const char *path)
 		free(names[i]);
 	}
 	return n < 0 ? hash_bytes(hash, &n, sizeof(n)) : hash;
+}
+
+static uint64_t look_at_named(const struct watched_files *f)
+{
+	uint64_t hash = HASH_START;
+
+	for (size_t i = 0; i < f->count; i++)
+		hash = add_file(hash, f->named[i]);
+	return hash;
+}
+
+void watched_files_fini(struct watched_files *f)
+{
+	for (size_t i = 0; i < f->count; i++)
+		free(f->named[i]);
+	free(f->named);
+	*f = (struct watched_files){0};
+}
+
+void watched_files_begin(struct watched_files *f, const char *path)
+{
+	watched_files_fini(f);
+	f->own = look_at_own(path);
+	f->hash = HASH_START;
+}
+
+void watched_files_add(void *files, const char *path)
+{
+	struct watched_files *f = files;
+	char **named, *copy;
+
+	for (size_t i = 0; i < f->count; i++)
+		if (strcmp(f->named[i], path) == 0)
+			return;
+	if (f->count == WATCH_CONFIG_MAX_NAMED) {
+		log_warn("too many files are named to watch all of them: a change needs a SIGHUP",
+			"path", path);
+		return;
+	}
+	named = realloc(f->named, (f->count + 1) * sizeof(*named));
+	if (named)
+		f->named = named;
+	copy = named ? strdup(path) : NULL;
+	if (!copy) /* what comes of it is not noticed: a SIGHUP is */
+		return;
+	f->named[f->count++] = copy;
+	f->hash = add_file(f->hash, path);
 }
 
 /* ---- watching ---- */
@@ -97,31 +150,62 @@ static void noticed(void *arg, const char *cause)
 	loop_timer_set(w->loop, &w->due, due_ms);
 }
 
-static void watch_folder(struct watch_config *w, int i, const char *path)
+static void leave_folders(struct watch_config *w)
 {
+	for (size_t i = 0; i < w->folder_count; i++) {
+		file_watch_remove(w->watch, &w->folders[i].entry);
+		free(w->folders[i].path);
+	}
+	free(w->folders);
+	w->folders = NULL;
+	w->folder_count = 0;
+}
+
+/* The folder of the file; room for it is there. */
+static void watch_folder(struct watch_config *w, const char *file, const char *name)
+{
+	char path[PATH_MAX];
+	struct folder *f = &w->folders[w->folder_count];
 	int r;
 
-	file_watch_remove(w->watch, &w->folders[i]);
-	w->folders[i] = (struct file_watch_entry){.noticed = noticed, .arg = w};
-	r = file_watch_add(w->watch, &w->folders[i], path, NULL);
-	if (r && (i == MAIN || r != -ENOENT))
+	place_beside(path, file, name);
+	for (size_t i = 0; i < w->folder_count; i++)
+		if (strcmp(w->folders[i].path, path) == 0)
+			return;
+	*f = (struct folder){.entry = {.noticed = noticed, .arg = w}, .path = strdup(path)};
+	r = f->path ? file_watch_add(w->watch, &f->entry, path, NULL) : -ENOMEM;
+	if (r == 0)
+		w->folder_count++;
+	else
+		free(f->path);
+	if (r && (r != -ENOENT || name[0] == '.'))
 		log_warn("the configuration cannot be watched here: a change needs a SIGHUP",
 			"path", path, "why", strerror(-r));
 }
 
+static void watch_file(struct watch_config *w, const char *file)
+{
+	char *target = realpath(file, NULL);
+
+	watch_folder(w, file, ".");
+	if (target)
+		watch_folder(w, target, ".");
+	free(target);
+}
+
 static void watch_folders(struct watch_config *w)
 {
-	char folder[PATH_MAX], *target = realpath(w->path, NULL);
-
-	place_beside(folder, w->path, ".");
-	watch_folder(w, MAIN, folder);
-	place_beside(folder, w->path, "conf.d");
-	watch_folder(w, PARTS, folder);
-	if (target) {
-		place_beside(folder, target, ".");
-		watch_folder(w, TARGET, folder);
+	leave_folders(w);
+	w->folders = calloc(OWN_FOLDERS + 2 * w->seen->count, sizeof(*w->folders));
+	if (!w->folders) {
+		log_warn("the configuration cannot be watched: a change needs a SIGHUP", "why",
+			strerror(ENOMEM));
+		return;
 	}
-	free(target);
+	watch_file(w, w->path);
+	watch_folder(w, w->path, "conf.d");
+	for (size_t i = 0; i < w->seen->count; i++)
+		watch_file(w, w->seen->named[i]);
 }
 
 static void look_at_files(void *arg)
@@ -130,7 +214,7 @@ static void look_at_files(void *arg)
 
 	w->first_ms = 0;
 	watch_folders(w);
-	if (watch_config_fingerprint(w->path) == *w->seen)
+	if (look_at_own(w->path) == w->seen->own && look_at_named(w->seen) == w->seen->hash)
 		return;
 	log_info("the configuration changed: reading it again", "file", w->path);
 	w->changed(w->arg);
@@ -138,8 +222,8 @@ static void look_at_files(void *arg)
 
 /* ---- outside ---- */
 
-struct watch_config *watch_config_new(struct loop *l, const char *path, const uint64_t *seen,
-	void (*changed)(void *arg), void *arg)
+struct watch_config *watch_config_new(struct loop *l, const char *path,
+	const struct watched_files *seen, void (*changed)(void *arg), void *arg)
 {
 	struct watch_config *w = calloc(1, sizeof(*w));
 
@@ -155,8 +239,7 @@ static void stop_watching(struct watch_config *w)
 {
 	loop_timer_cancel(w->loop, &w->due);
 	w->first_ms = 0;
-	for (int i = 0; w->watch && i < FOLDERS; i++)
-		file_watch_remove(w->watch, &w->folders[i]);
+	leave_folders(w);
 	file_watch_free(w->watch);
 	w->watch = NULL;
 }
@@ -171,10 +254,12 @@ void watch_config_free(struct watch_config *w)
 
 void watch_config_set(struct watch_config *w, bool on)
 {
-	if (on == !!w->watch)
-		return;
 	if (!on) {
 		stop_watching(w);
+		return;
+	}
+	if (w->watch) {
+		noticed(w, NULL);
 		return;
 	}
 	w->watch = file_watch_new(w->loop);

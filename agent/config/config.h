@@ -244,6 +244,8 @@ int config_suspend(
 /* And pulls. -EALREADY: it is not suspended; -ENODATA: not known, without a state directory. */
 int config_resume(struct config *c, const char *by, char why[FILE_WHY]);
 bool config_suspended(const struct config *c);
+/* dry_run.c: prints why a run did not come to a publication, if it failed. */
+void dry_run_ended(struct config *c);
 
 /*
  * config_roll_back() and the functions below end when the change is published, or fails, which

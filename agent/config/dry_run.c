@@ -10,6 +10,7 @@
 #include "document/diff.h"
 #include "document/document.h"
 #include "files/trusted.h"
+#include "text/sentence.h"
 
 /* The document in the published file, if it is one. */
 static struct document *parse_file(const struct config *c, const struct buffer *text)
@@ -42,10 +43,52 @@ static void print_changes(const struct config *c, const struct buffer *there)
 			diff_write_text(diff_at(d, i), c->settings->mask, &lines);
 	if (lines.len)
 		fwrite(lines.data, 1, lines.len, stdout);
-	fflush(stdout);
 	buffer_fini(&lines);
 	diff_free(d);
 	document_free(before);
+}
+
+static void print_line(const struct buffer *line)
+{
+	if (line->len)
+		fwrite(line->data, 1, line->len, stdout);
+	fflush(stdout);
+}
+
+/* Of several layers and of a template the digest is of what is published. */
+static void print_verdict(const struct config *c, bool same, const struct buffer *text)
+{
+	const char *place = settings_place(c->settings);
+	char digest[DIGEST_HEX];
+	struct buffer line;
+
+	buffer_init(&line, 16384);
+	if (c->settings->dir)
+		buffer_printf(&line, "%s: would publish a set of files, to %s\n", c->settings->name,
+			place);
+	else if (digest_sha256(text->data ? text->data : "", text->len, NULL, 0, digest) == 0)
+		buffer_printf(&line, "%s: %s %zu bytes, sha256 %.12s%s%s\n", c->settings->name,
+			same ? "is up to date:" : "would publish", text->len, digest,
+			place ? ", to " : "", place ? place : "");
+	print_line(&line);
+	buffer_fini(&line);
+}
+
+void dry_run_ended(struct config *c)
+{
+	struct config_status s;
+	char shown[FILE_WHY];
+	struct buffer line;
+
+	config_status(c, &s);
+	if (s.outcome != CONFIG_FAILED)
+		return;
+	buffer_init(&line, 16384);
+	buffer_printf(&line, "%s: %s: %s\n", c->settings->name,
+		s.rejections ? "rejected" : "failed",
+		sentence_show(shown, sizeof(shown), s.last_error, AUDIENCE_OPERATOR));
+	print_line(&line);
+	buffer_fini(&line);
 }
 
 void dry_run_publish(struct config *c)
@@ -62,8 +105,10 @@ void dry_run_publish(struct config *c)
 	log_info(same ? "dry run: the file is up to date" : "dry run: would publish", "config",
 		c->settings->name, "file", settings_place(c->settings), "bytes", LOG_U64(text->len),
 		"version", VERSION_TEXT(&c->step.candidate->version));
+	print_verdict(c, same, text);
 	if (!same)
 		print_changes(c, &there);
+	fflush(stdout);
 	buffer_fini(&there);
 	if (!same)
 		run_note_published(c);

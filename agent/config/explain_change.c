@@ -27,12 +27,30 @@ static const char *foresee(const struct explanation *e, bool unpin, bool force)
 	return row == decide(&s).row ? NULL : decide_row_text(row);
 }
 
+/* What reads only the document and the rules says the same of them again; programs may not, and of
+ * those that are forced the guard is not asked. */
+static bool may_come_out_otherwise(const struct explanation *e, enum rejection_reason by)
+{
+	switch ((int)by) {
+	case CHECK_SYNTAX:
+	case CHECK_DIGEST:
+	case CHECK_SIGNATURE:
+	case CHECK_SCHEMA:
+	case CHECK_SIZE:
+		return false;
+	case CHECK_FORMAT:
+		return e->status.settings->format == SETTINGS_FORMAT_RUN;
+	default:
+		return true;
+	}
+}
+
 static void explain_force(const struct explanation *e, const char *name)
 {
 	const char *text = foresee(e, false, true);
 	enum rejection_reason by = e->status.rejected_by;
 
-	if (!text)
+	if (!text || !may_come_out_otherwise(e, by))
 		return;
 	if (rejection_is_held(by) || by == REJECTED_BY_PROBE || by == REJECTED_BY_GUARD)
 		explain_say(e,
@@ -103,8 +121,11 @@ void explain_way_forward(const struct explanation *e)
 	}
 	explain_say(e, "another version at the server than the one that was rolled back is "
 		       "published when it is pulled");
-	explain_say(e, "`pullet refresh %s --force`: what the server has is published all the same",
-		name);
+	if (!s->pin)
+		explain_say(e,
+			"`pullet refresh %s --force`: what the server has is published all the "
+			"same",
+			name);
 }
 
 void explain_next_pull(const struct explanation *e)

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "config/core.h"
+#include "config/explain.h"
 #include "document/diff.h"
 #include "document/key_path.h"
 #include "text/json_writer.h"
@@ -60,6 +61,24 @@ static int load_side(struct config *c, uint64_t generation, struct side *s, char
 
 /* ---- what is held back ---- */
 
+/* The server had the current version when it was asked last: whether that was just now. */
+static void say_nothing_held(struct config *c, char why[FILE_WHY])
+{
+	bool suspended = config_suspended(c);
+	struct config_status s;
+
+	config_status(c, &s);
+	if (!suspended && !s.last_error[0])
+		snprintf(why, FILE_WHY, "nothing is held back: the server has the current version");
+	else
+		snprintf(why, FILE_WHY,
+			"nothing is known to be held back: the server had the current version when "
+			"it answered last, %s ago, but %s: `pullet %s %s`",
+			EXPLAIN_SPAN(s.age_ms),
+			suspended ? "pulls are suspended since" : "the last pull failed",
+			suspended ? "resume" : "status", c->settings->name);
+}
+
 /* Copies what the servers have and is not current, or was saved and never shown. */
 static int copy_held(struct inspection *i, char why[FILE_WHY])
 {
@@ -76,7 +95,7 @@ static int copy_held(struct inspection *i, char why[FILE_WHY])
 	if (is_new)
 		snprintf(why, FILE_WHY, "out of memory");
 	else if (c->latest.state == LATEST_IS_CURRENT)
-		snprintf(why, FILE_WHY, "nothing is held back: the server has the current version");
+		say_nothing_held(i->config, why);
 	else
 		snprintf(why, FILE_WHY,
 			"it is not known which version the server has: `pullet %s %s%s` asks it",

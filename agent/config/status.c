@@ -52,14 +52,15 @@ static bool may_log_failure(
 	return false;
 }
 
-static const char *without_current(const char *what, char *ret_text, size_t size)
+static const char *without_current(
+	const char *what, const char *instead, char *ret_text, size_t size)
 {
 	static const char stays[] = ": keeping the current version";
 	size_t len = strlen(what), end = sizeof(stays) - 1;
 
 	if (len < end || strcmp(what + len - end, stays) != 0)
 		return what;
-	snprintf(ret_text, size, "%.*s: nothing is published yet", (int)(len - end), what);
+	snprintf(ret_text, size, "%.*s%s", (int)(len - end), what, instead);
 	return ret_text;
 }
 
@@ -121,16 +122,28 @@ static bool may_log_own(struct config *c, const char *what, const char *why, uns
 	return may_log_failure(c, what, why, ret);
 }
 
+/* One line is for all configs that fail for their server's sake. NULL: for this one only. */
+static const char *describe_others(const struct outage *o, char text[64])
+{
+	if (!o || o->failing < 2)
+		return NULL;
+	snprintf(text, 64, "%zu other config%s of this server", o->failing - 1,
+		o->failing == 2 ? "" : "s");
+	return text;
+}
+
 void config_report_failure(struct config *c, const char *what, const char *why)
 {
 	struct outage *o = c->run.outage;
+	bool dry = c->env->dry_run; /* which looks at no current version */
 	unsigned suppressed;
-	char text[160];
+	char text[160], others[64];
 
 	c->run.outage = NULL;
 
-	if (c->current.version.generation == 0 && !c->env->dry_run)
-		what = without_current(what, text, sizeof(text));
+	if (c->current.version.generation == 0)
+		what = without_current(
+			what, dry ? "" : ": nothing is published yet", text, sizeof(text));
 	free(c->status.error);
 	c->status.error = strdup(why[0] ? why : what);
 	c->status.error_wall_ms = c->env->sys->wall_ms();
@@ -141,10 +154,11 @@ void config_report_failure(struct config *c, const char *what, const char *why)
 			why[0] ? why : what);
 	if (o ? may_log_outage(c, o, &suppressed) : may_log_own(c, what, why, &suppressed))
 		log_warn(what, "config", c->settings->name, "why", why, "next_in_ms",
-			LOG_U64(supervisor_delay(&c->run.supervisor)), "generation",
-			LOG_U64(c->current.version.generation), "repeated",
+			dry ? NULL : LOG_U64(supervisor_delay(&c->run.supervisor)), "generation",
+			dry ? NULL : LOG_U64(c->current.version.generation), "repeated",
 			suppressed ? LOG_U64(suppressed) : NULL, "failing_configs",
-			o && o->failing > 1 ? LOG_U64(o->failing) : NULL);
+			o && o->failing > 1 ? LOG_U64(o->failing) : NULL, "also",
+			describe_others(o, others));
 }
 
 /* For the snapshot's readers: a signature's expiry may come sooner. */

@@ -32,7 +32,7 @@
 /* ---- the values of labels ---- */
 
 static const char *const outcomes[SUPERVISOR_OUTCOMES] = {
-	"success", "timeout", "rejected", "failed"};
+	"success", "timeout", "not_started", "failed"};
 static const char *const losses[] = {"expired", "withdrawn", "overridden"};
 static const char *const failures[] = {"congestion", "network"};
 static const char *const versions[] = {PULLET_VERSION};
@@ -170,7 +170,9 @@ static bool next_configuration(struct metric_subject *s)
 /* ---- all configs together, also those that are gone ---- */
 
 static const struct metric total_metrics[] = {
-	{"pullet_runs_total", COUNTER, NUMBER, "Runs that have ended, by outcome.",
+	{"pullet_runs_total", COUNTER, NUMBER,
+		"Runs that have ended, by outcome: success, timeout, not_started (before a "
+		"request: a secret that is gone, no memory), failed.",
 		FIELD(totals.runs[0]), OUTCOMES},
 	{"pullet_rejections_total", COUNTER, NUMBER, "Versions rejected, by check.",
 		FIELD(totals.rejections[0]), CHECKS},

@@ -218,7 +218,7 @@ static int write_config(struct config *c, bool whole, enum audience audience, st
 	json_writer_begin_object(out, "runs");
 	json_writer_number(out, "success", s.supervisor->count[SUPERVISOR_SUCCESS]);
 	json_writer_number(out, "timeouts", s.supervisor->count[SUPERVISOR_TIMEOUT]);
-	json_writer_number(out, "rejected", s.supervisor->count[SUPERVISOR_REJECTED]);
+	json_writer_number(out, "not_started", s.supervisor->count[SUPERVISOR_REJECTED]);
 	json_writer_number(out, "failed", s.supervisor->count[SUPERVISOR_FAILED]);
 	json_writer_end_object(out);
 	json_writer_number(out, "rejections", s.rejections);
@@ -253,6 +253,8 @@ int status_outcome(struct config *c, enum audience audience, struct buffer *out)
 	json_writer_text(out, "outcome", outcomes[s.outcome]);
 	json_writer_number(out, "generation", s.version->generation);
 	json_writer_text(out, "version", etag_of(&s));
+	if (s.outcome == CONFIG_HELD && s.rejected)
+		json_writer_text(out, "held_by", rejection_name(s.rejected_by));
 	write_error(out, "error",
 		s.outcome == CONFIG_HELD && s.held ? s.rejected_why : null_if_empty(s.last_error),
 		audience);

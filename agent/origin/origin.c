@@ -37,10 +37,19 @@ static bool name_ends(const char *path, const char *ending)
 	return len >= n && strcasecmp(path + len - n, ending) == 0;
 }
 
+/* What editors write beside a file: vim's and backups (x~, x.swp, 4913), Emacs' (#x#). Those that
+ * begin with a dot are not served anyway. */
+static bool is_of_editor(const char *path)
+{
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+
+	return name_ends(name, "~") || name_ends(name, ".swp") || strcmp(name, "4913") == 0 ||
+	       (name[0] == '#' && name_ends(name, "#"));
+}
+
 bool origin_serves(const char *path)
 {
-	if (!path[0] || path[0] == '/' || strlen(path) > 1024 || name_ends(path, "~") ||
-		name_ends(path, ".swp"))
+	if (!path[0] || path[0] == '/' || strlen(path) > 1024 || is_of_editor(path))
 		return false;
 	for (const char *part = path; part; part = strchr(part, '/') ? strchr(part, '/') + 1 : NULL)
 		if (part[0] == '.' || part[0] == '/' || part[0] == '\0')

@@ -3,7 +3,7 @@
  *
  * A path never leads out of the directory, neither by `..` nor by a symlink (openat2
  * RESOLVE_BENEATH); symlinks inside are followed, so that Kubernetes volumes work. Parts that begin
- * with a dot, and editors' files (ending in ~ or .swp), are not served.
+ * with a dot, and editors' files (x~, x.swp, #x#, 4913), are not served.
  *
  * Threads: one owner. Bounds: a file is at most ORIGIN_MAX_FILE bytes.
  */

@@ -151,6 +151,12 @@ void loader_complain_inside(struct loader *l, const struct marks *m)
 	}
 }
 
+void loader_opens(const struct loader *l, const char *path)
+{
+	if (l->opens)
+		l->opens(l->opens_arg, path);
+}
+
 void loader_fini(struct loader *l)
 {
 	for (size_t i = 0; i < l->file_count; i++)

@@ -58,6 +58,8 @@ struct loader {
 	settings_report look; /* of what is not there on this host; NULL = nobody looks */
 	bool look_all;        /* mounts that may hang, and what is in schemas, too */
 	void *arg;
+	void (*opens)(void *arg, const char *path); /* NULL = nobody asks */
+	void *opens_arg;
 	char **files; /* their names; places point at them */
 	size_t file_count;
 	const char *file; /* being read */
@@ -96,6 +98,8 @@ void loader_note(
 void loader_complain_twice(struct loader *l, struct marks *m, const char *what);
 /* Reports every path of a config that lies inside another one; after loader_complain_twice(). */
 void loader_complain_inside(struct loader *l, const struct marks *m);
+/* Before a file that the configuration names is read as a part of it. */
+void loader_opens(const struct loader *l, const char *path);
 void loader_fini(struct loader *l);
 
 #endif

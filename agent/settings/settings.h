@@ -248,6 +248,9 @@ struct settings_config {
 	struct settings_print print;
 };
 
+/* Said where a template has an error: who mends it must know. */
+#define SETTINGS_TEMPLATE_READ "a changed template is read at SIGHUP, or with watch_config"
+
 struct settings_label {
 	char *name, *value;
 };
@@ -295,11 +298,20 @@ typedef void (*settings_report)(void *arg, const char *message);
  * *ret_settings, or the number of errors (> 0), all reported. */
 int settings_load(
 	const char *path, settings_report report, void *arg, struct settings **ret_settings);
-/* The same, and looks whether the local files, directories and programs that are named can be used
- * by this user: each that cannot is said to look, also when there are errors. all: also what a
- * mount that hangs could hold up, and what is in schemas. */
-int settings_load_looking(const char *path, settings_report report, settings_report look, bool all,
-	void *arg, struct settings **ret_settings);
+struct settings_reading {
+	settings_report report;
+	/* Called for each local file, directory or program that is named and cannot be used by this
+	 * user, also when there are errors. NULL = nobody looks. */
+	settings_report look;
+	bool look_all; /* also what a mount that hangs could hold up, and what is in schemas */
+	void *arg;     /* of both */
+	/* Called just before a file is read that the configuration names and consists of: env_file,
+	 * templates and their partials. NULL = nobody asks. */
+	void (*opens)(void *arg, const char *path);
+	void *opens_arg;
+};
+int settings_load_with(
+	const char *path, const struct settings_reading *how, struct settings **ret_settings);
 /* True when the file can be read, and neither it nor conf.d say anything but comments. */
 bool settings_is_untouched(const char *path);
 /* The same as settings_load(), but no config is needed: for commands that use only the servers. */

@@ -294,6 +294,17 @@ static int write_as_document(const struct node *root, enum settings_format forma
 	return r;
 }
 
+static int render_template(const struct mustache *template, const struct node *root,
+	struct buffer *out, char why[FILE_WHY])
+{
+	int r = mustache_render(template, root, out, why);
+	size_t len = strlen(why);
+
+	if (r && r != -ENOMEM && r != -EMSGSIZE)
+		snprintf(why + len, FILE_WHY - len, " (" SETTINGS_TEMPLATE_READ ")");
+	return r;
+}
+
 static int make_text(struct candidate *c, const struct settings_config *config, char why[FILE_WHY])
 {
 	const struct node *root = c->composition.root;
@@ -319,7 +330,7 @@ static int make_text(struct candidate *c, const struct settings_config *config, 
 			format == SETTINGS_FORMAT_ENV ? FLATTEN_ENV : FLATTEN_PROPERTIES, &c->text,
 			why);
 	else if (format == SETTINGS_FORMAT_TEMPLATE)
-		r = mustache_render(config->template, root, &c->text, why);
+		r = render_template(config->template, root, &c->text, why);
 	else
 		r = write_as_document(root, format, &c->text, why);
 	c->text.max = CANDIDATE_MAX_TEXT; /* a program may make more of it */

@@ -1,4 +1,5 @@
 """The agent as an operator meets it: start from the last known good, bad configurations, signals, once, dry run, drift, permissions."""
+import hashlib
 import json
 import os
 import signal
@@ -221,6 +222,16 @@ class Operator(harness.Case):
         done = self.run_agent('--dry-run', config=self.config(self.server.url + '/web.yaml'))
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertRegex(done.stderr, 'would publish')
+        self.assertNotRegex(done.stderr, 'started|generation=')
+        self.assertRegex(done.stdout, rf'^web: would publish 5 bytes, sha256 {hashlib.sha256(b"n: 1" + bytes([10])).hexdigest()[:12]}, to {self.path("out/web.yaml")}\n\+ n: 1\n$')
+        self.server.behave = good(b'n: [1\n')
+        done = self.run_agent('--dry-run', config=self.config(self.server.url + '/web.yaml'))
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stdout, r'^web: rejected: invalid YAML, line 1, column 4: ')
+        self.assertNotRegex(done.stderr, 'started|keeping|generation=')
+        self.server.behave = good(b'x', status='500 Internal Server Error')
+        done = self.run_agent('--dry-run', config=self.config(self.server.url + '/web.yaml'))
+        self.assertRegex(done.stdout, r'^web: failed: .*500')
         self.assertEqual(sorted(os.listdir(self.dir)), ['out', 'pullet.yaml'])
         self.assertEqual(os.listdir(self.path('out')), [])
 

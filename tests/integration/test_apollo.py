@@ -170,7 +170,7 @@ class Incremental(Case):
         self.assertEqual(self.kinds_of_answers(), [(False, 200), (True, 304), (True, 200), (False, 200)])
         self.confirms()
         runs = self.agent.status()['runs']
-        self.assertEqual((runs['failed'], runs['rejected']), (0, 0))
+        self.assertEqual((runs['failed'], runs['not_started']), (0, 0))
 
     def test_a_release_the_server_forgot_is_answered_whole(self):
         self.begin_apollo('max_in_flight: 2')

@@ -187,7 +187,7 @@ class Status(Case):
     def test_what_is_to_be_known_is_counted_and_comes_before_the_quiet_ones(self):
         marks = {'pinned': {'pin': {'by': 'uid 0', 'reason': '', 'until_ms': None}},
                  'overridden': {'overrides': [{'key': 'a', 'by': 'uid 0', 'reason': '', 'until_ms': 1}]},
-                 'with a rejected version': {'rejected': {'by': 'rollout', 'version': '"2"', 'sha256': '', 'why': 'w'}},
+                 'held by the rollout': {'rejected': {'by': 'rollout', 'version': '"2"', 'sha256': '', 'why': 'w'}},
                  'with a reload pending': {'reload': {'state': 'failed', 'next_ms': 5, 'error': 'e'}},
                  'that failed a probe': {'probe': {'state': 'failed', 'generation': 2, 'error': 'e'}},
                  'whose file somebody changed': {'drifted': True},
@@ -400,7 +400,8 @@ class Reach(Case):
         self.assertEqual(agent.cli('refresh', 'web', '--wait', check=0)[1], 'web: unchanged, generation 1\n')
         agent.cli('pin', 'web', check=0)
         server.behave = good(b'n: 2\n', 'ETag: "v2"\r\n')
-        self.assertEqual(agent.cli('refresh', 'web', '--wait', check=0)[1], 'web: held, generation 1: pinned\n')
+        self.assertEqual(agent.cli('refresh', 'web', '--wait', check=1)[1],
+                         "web: held, generation 1: pinned\n  the pin holds the server's version: `pullet unpin web` publishes it\n")
         agent.stop()
 
 

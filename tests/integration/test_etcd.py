@@ -103,7 +103,7 @@ configs:
 
     def pulls(self):
         runs = self.agent.status()['runs']
-        self.assertEqual((runs['failed'], runs['timeouts'], runs['rejected']), (0, 0, 0), runs)
+        self.assertEqual((runs['failed'], runs['timeouts'], runs['not_started']), (0, 0, 0), runs)
         return runs['success']
 
     def stands(self, version, name='web'):
@@ -479,7 +479,7 @@ class Members(Etcd):
         self.etcd.leader()
         self.stands(self.etcd.put(KEY, 'n: 2\n'))
         runs = self.agent.status()['runs']
-        self.assertEqual((runs['timeouts'], runs['rejected']), (0, 0), runs)
+        self.assertEqual((runs['timeouts'], runs['not_started']), (0, 0), runs)
         self.assertLessEqual(runs['failed'], 1 if leads else 0)
 
     def test_any_order_of_deaths(self):

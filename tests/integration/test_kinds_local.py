@@ -323,7 +323,7 @@ class Rollout(Case):
         self.agent.log.wait('the rollout cannot be read.*did not take it in time')
         self.assertEqual(server.requests, 1)
         runs = self.agent.status()['runs']
-        self.assertEqual((runs['rejected'], runs['timeouts']), (1, 0), runs)
+        self.assertEqual((runs['not_started'], runs['timeouts']), (1, 0), runs)
         server.behave = good(b'', status='404 Not Found')
         self.assertEqual(self.agent.refresh()['outcome'], 'published')
         self.assertEqual(self.standing(), 'n: 2\n')

@@ -53,7 +53,7 @@ STATUS = {
     'configs.failing_since_ms': None,  # ... an alert has its own memory: for:
     # in the metrics these are counted of all configs together: pullet_runs_total and so on; of one there are pullet_config_runs_total and
     # pullet_config_run_failures_total
-    **{f'configs.runs.{outcome}': None for outcome in ('success', 'timeouts', 'rejected', 'failed')},
+    **{f'configs.runs.{outcome}': None for outcome in ('success', 'timeouts', 'not_started', 'failed')},
     'configs.rejections': None,
     **{f'configs.rejections_by.{check}': None for check in ('syntax', 'digest', 'signature', 'guard', 'schema', 'format', 'size', 'check')},
     'configs.restored': ('pullet_config_restored_total', 1),
@@ -459,7 +459,7 @@ class Metrics(Case):
 
     def secret_gone(self):
         os.rename(self.path('token'), self.path('gone'))
-        with self.moves('pullet_runs_total', outcome='rejected'), self.moves('pullet_config_run_failures_total', config='secret'):
+        with self.moves('pullet_runs_total', outcome='not_started'), self.moves('pullet_config_run_failures_total', config='secret'):
             self.agent.refresh('secret')
         os.rename(self.path('gone'), self.path('token'))
 

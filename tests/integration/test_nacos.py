@@ -575,7 +575,7 @@ class Users(Case):
             end()
             self.confirms()
         runs = self.agent.status()['runs']
-        self.assertEqual((runs['failed'], runs['rejected'], runs['timeouts']), (0, 0, 0))
+        self.assertEqual((runs['failed'], runs['not_started'], runs['timeouts']), (0, 0, 0))
         self.assertEqual((self.logins(), len(self.refusals())), (3, 2))
 
     def test_a_token_that_ended_is_renewed_by_the_watch(self):

@@ -114,7 +114,7 @@ configs:{configs}''', env={'LD_PRELOAD': self.library, 'HOUR_PATIENCE_MS': str(p
 
     def failures(self, name='web'):
         runs = self.ask(f'/v1/configs/{name}')['runs']
-        return runs['failed'] + runs['timeouts'] + runs['rejected']
+        return runs['failed'] + runs['timeouts'] + runs['not_started']
 
     def recover(self, behave=good(b'n: 99\n', 'ETag: "v99"\r\n')):
         """The server is well again: that is said once, and then nothing more."""
@@ -272,6 +272,7 @@ configs:{configs}''', env={'LD_PRELOAD': self.library, 'HOUR_PATIENCE_MS': str(p
         self.assertEqual(len(said), len(failed) + len(about_server), said)
         self.assertLessEqual(len(about_server), 5, said)
         count = int(failed[1]['failing_configs'])
+        self.assertRegex(failed[1]['also'], f'^{count - 1} other configs? of this server$')
         self.assertGreater(count, 1)
         self.assertEqual((over['server'], int(over['failing_configs']) >= count), (self.server.url, True), over)
         self.assertGreaterEqual(sum(bool(c['last_error']) for c in configs), count)  # no refusal is hidden

@@ -303,7 +303,7 @@ class Secrets(Case):
         os.unlink(self.path('token'))
         self.assertRegex(agent.refresh()['error'], 'No such file')
         self.assertEqual(len(heads), 2)
-        self.assertEqual(agent.status()['runs']['rejected'], 4)
+        self.assertEqual(agent.status()['runs']['not_started'], 4)
         agent.stop()
         self.assertNotIn('token-', '\n'.join(agent.log.seen).replace(self.path('token'), ''))
 

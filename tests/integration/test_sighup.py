@@ -796,6 +796,24 @@ class WatchConfig(Case):
         self.assertIn('added="2: b c"', self.look(lambda: os.rename(self.path('old'), self.path('conf.d'))))
         self.assertIn('added="1: d"', self.look(lambda: self.write('conf.d/d.yaml', self.part('d'))))
 
+    def test_files_that_it_names_and_consists_of(self):
+        """env_file, a template and its partial, each in a folder of its own; also after a reload that was rejected because of one of them."""
+        for d in ('env', 'tpl', 'out'):
+            os.makedirs(self.path(d), exist_ok=True)
+        self.write('env/file', 'PLACE=one\n')
+        self.write('tpl/web.mustache', 'a {{> part}}')
+        self.write('tpl/part.mustache', 'b')
+        self.settings['env_file'] = self.path('env/file')
+        self.settings['configs']['web'].update(format={'template': self.path('tpl/web.mustache')}, file=self.path('out/${PLACE}'))
+        self.begin()
+        self.assertEqual(self.read('out/one'), b'a b')
+        self.look(lambda: self.replaced('tpl/part.mustache', 'c'), 'published config=web generation=2')
+        self.assertIn('at SIGHUP, or with watch_config', self.look(lambda: self.replaced('tpl/web.mustache', '{{#x}}'), 'is not closed'))
+        self.look(lambda: self.write('tpl/web.mustache', 'd {{> part}}'), 'published config=web generation=3')
+        self.assertEqual(self.read('out/one'), b'd c')
+        self.look(lambda: self.write('env/file', 'PLACE=two\n'), 'published config=web generation=4|published to another file')
+        self.look(lambda: os.unlink(self.path('env/file')), self.INVALID)
+
     def test_a_volume_of_kubernetes(self):
         """Links to ..data, a link to the folder of a version, which is replaced by a rename; the folder before is removed then."""
         def volume(name, **files):

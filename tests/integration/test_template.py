@@ -80,6 +80,7 @@ class Templates(Case):
         self.agent.refresh()
         line = self.agent.log.wait('rejected by the format')
         self.assertIn('web.mustache:1:7: there is no \'b.c\' here', line)
+        self.assertIn('(a changed template is read at SIGHUP, or with watch_config)', line)
         self.assertNotIn('secret', line)
         self.assertEqual(self.read('out/web'), b'1 x\n')
         self.write('tpl/web.mustache', '{{a}} {{b.d}}\n')

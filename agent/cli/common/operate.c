@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "cli/common/cli.h"
 #include "cli/text/words.h"
@@ -100,6 +101,13 @@ int operate_show_current(const struct operate *o, const struct node *root, struc
 			out, "  the version before had no such key: is its name right?\n");
 	operate_forward(out, root);
 	return CLI_OK;
+}
+
+const char *operate_why(const struct node *rejected)
+{
+	bool by_operator = strcmp(node_text(rejected, "by", ""), "operator") == 0;
+
+	return node_text(rejected, "why", by_operator ? "rolled back by the operator" : "?");
 }
 
 void operate_forward(struct buffer *out, const struct node *entry)

@@ -53,6 +53,8 @@ int operate_ask_each(struct operate *o,
 /* For the answer to a change: "web: generation 14 is current: ORIGIN". */
 int operate_show_current(const struct operate *o, const struct node *root, struct buffer *out);
 
+/* The reason in a "rejected" or "held"; an operator's begins with "rolled back by", and who. */
+const char *operate_why(const struct node *rejected);
 /* Appends what makes new versions current again, a line each, as far as an answer has it. */
 void operate_forward(struct buffer *out, const struct node *entry);
 /* Appends " by uid 0 until TIME: reason", as far as an entry of the status or of an explanation has

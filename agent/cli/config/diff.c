@@ -126,16 +126,20 @@ static void add_held(const struct node *root, struct buffer *out)
 		return;
 	buffer_append_string(out, "# the server's version ");
 	show_version(node_text(node_find(root, "to"), "version", NULL), out);
-	if (by) {
-		buffer_printf(out, " is %s the ",
-			strcmp(by, "pin") == 0 || strcmp(by, "rollout") == 0 ? "held by"
-			: strcmp(by, "probe") == 0 || strcmp(by, "operator") == 0
-				? "held after it was rolled back by"
-				: "rejected by");
-		words_text(out, by);
+	if (by &&
+		strcmp(by, "operator") == 0) { /* the reason begins with "rolled back by" and who */
+		buffer_append_string(out, " is held after it was ");
+	} else {
+		if (by) {
+			buffer_printf(out, " is %s the ",
+				strcmp(by, "pin") == 0 || strcmp(by, "rollout") == 0 ? "held by"
+				: strcmp(by, "probe") == 0 ? "held after it was rolled back by"
+							   : "rejected by");
+			words_text(out, by);
+		}
+		buffer_append_string(out, ": ");
 	}
-	buffer_append_string(out, ": ");
-	words_text(out, node_text(held, "why", "?"));
+	words_text(out, operate_why(held));
 	buffer_append_string(out, "\n");
 }
 

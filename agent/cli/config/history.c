@@ -108,11 +108,15 @@ static void add_rejection(const struct node *v, struct buffer *out)
 
 	if (!rejected)
 		return;
-	buffer_printf(out, "  %s the ",
-		strcmp(by, "probe") && strcmp(by, "operator") ? "rejected by" : "rolled back by");
-	words_text(out, by);
-	buffer_append_string(out, ": ");
-	words_text(out, node_text(rejected, "why", ""));
+	buffer_append_string(out, "  ");
+	if (strcmp(by, "operator") !=
+		0) { /* else the reason begins with "rolled back by" and who */
+		buffer_printf(
+			out, "%s the ", strcmp(by, "probe") ? "rejected by" : "rolled back by");
+		words_text(out, by);
+		buffer_append_string(out, ": ");
+	}
+	words_text(out, operate_why(rejected));
 	buffer_append(out, "\n", 1);
 }
 

@@ -18,7 +18,8 @@ static const struct option_row refresh_rows[] = {
 		.at = offsetof(struct refresh, force)},
 	{"forget-rev", NULL, "accept a signature with a lower rev= than the last accepted one",
 		OPTION_FLAG, .at = offsetof(struct refresh, forget_rev)},
-	{"wait", NULL, "wait for the end of the pull and print its result; exit 1 if it failed",
+	{"wait", NULL,
+		"wait for the end of the pull and print its result; exit 1 if it failed or is held",
 		OPTION_FLAG, .at = offsetof(struct refresh, wait)},
 	{"timeout", "DURATION", "with --wait: give up after that long (default 60s), exit 4",
 		OPTION_DURATION, .at = offsetof(struct refresh, timeout_ms)},
@@ -35,6 +36,29 @@ static const struct command_line refresh_line = {
 	.max = 1,
 	.wants = "one config at most; without one all are pulled",
 };
+
+/* What publishes a version that is held. */
+static void add_remedy(const struct operate *o, const struct node *root, struct buffer *out)
+{
+	static const struct {
+		const char *by, *before, *after;
+	} table[] = {
+		{"pin", "the pin holds the server's version: `pullet unpin ", "` publishes it"},
+		{"rollout", "the rollout holds the server's version: `pullet rollout status ",
+			"` says when this host has its turn"},
+		{"operator", "a rollback holds the server's version: `pullet refresh ",
+			" --force` publishes it"},
+	};
+	const char *by = node_text(root, "held_by", "");
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		if (strcmp(by, table[i].by) != 0)
+			continue;
+		buffer_printf(out, "  %s", table[i].before);
+		words_text(out, o->config);
+		buffer_printf(out, "%s\n", table[i].after);
+	}
+}
 
 static int show_result(const struct operate *o, const struct node *root, struct buffer *out)
 {
@@ -55,7 +79,8 @@ static int show_result(const struct operate *o, const struct node *root, struct 
 		words_lines(out, error);
 	}
 	buffer_append_string(out, "\n");
-	return strcmp(outcome, "failed") == 0 ? CLI_FAILED : CLI_OK;
+	add_remedy(o, root, out);
+	return strcmp(outcome, "failed") == 0 || strcmp(outcome, "held") == 0 ? CLI_FAILED : CLI_OK;
 }
 
 /* config: its status, NULL when it was named. */

@@ -299,6 +299,20 @@ static void sort_findings(struct doctor_list *l)
 	qsort(l->items, l->count, sizeof(*l->items), compare_finding_groups);
 }
 
+/* CONFIG in a remedy is the subject, where there is one. */
+static void add_remedy_text(const struct doctor_finding *f, bool is_alone, struct buffer *out)
+{
+	static const char word[] = "CONFIG";
+	const char *at = is_alone ? strstr(f->remedy, word) : NULL;
+	char text[512];
+
+	if (at && snprintf(text, sizeof(text), "%.*s%s%s", (int)(at - f->remedy), f->remedy,
+			  f->subject, at + strlen(word)) < (int)sizeof(text))
+		words_text(out, text);
+	else
+		words_text(out, f->remedy);
+}
+
 /* One line for `n` findings that say the same. */
 static void add_finding_line(
 	const struct doctor_finding *f, size_t n, bool colour, struct buffer *out)
@@ -317,7 +331,7 @@ static void add_finding_line(
 	words_text(out, f->finding);
 	if (f->remedy) {
 		buffer_append_string(out, " -> ");
-		words_text(out, f->remedy);
+		add_remedy_text(f, n == 1, out);
 	}
 	buffer_append(out, "\n", 1);
 }

@@ -73,11 +73,25 @@ static bool in_state(const struct node *c, const char *member, const char *state
 	return strcmp(node_text(node_find(c, member), "state", ""), state) == 0;
 }
 
-static bool is_rejected(const struct node *c)
+/* A version of the server's is not published: one by that, or by what rejects. */
+static bool is_kept_back(const struct node *c, const char *holder)
 {
 	const struct node *away = node_member(c, "rejected", NODE_MAP);
+	const char *by = node_text(away, "by", "");
 
-	return away && strcmp(node_text(away, "by", ""), "pin") != 0;
+	if (holder)
+		return away && strcmp(by, holder) == 0;
+	return away && strcmp(by, "pin") != 0 && strcmp(by, "rollout") != 0;
+}
+
+static bool is_rejected(const struct node *c)
+{
+	return is_kept_back(c, NULL);
+}
+
+static bool is_held_by_rollout(const struct node *c)
+{
+	return is_kept_back(c, "rollout");
 }
 
 static bool has_pending_reload(const struct node *c)
@@ -104,6 +118,7 @@ static const struct mark {
 	const char *member, *state;
 } marks[] = {
 	{"with a rejected version", .is = is_rejected},
+	{"held by the rollout", .is = is_held_by_rollout},
 	{"suspended", .member = "suspension"},
 	{"pinned", .member = "pin"},
 	{"overridden", .member = "overrides"},
@@ -189,7 +204,7 @@ static void read_show_config(struct show *s, const struct node *node)
 		c->timeouts = node_integer(runs, "timeouts", 0);
 		s->failed += node_integer(runs, "failed", 0);
 		c->runs = node_integer(runs, "success", 0) + node_integer(runs, "failed", 0) +
-			  node_integer(runs, "rejected", 0) + c->timeouts;
+			  node_integer(runs, "not_started", 0) + c->timeouts;
 	}
 	s->runs += c->runs;
 	s->timeouts += c->timeouts;

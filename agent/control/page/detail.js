@@ -77,7 +77,7 @@ function findFacts(c) {
     ['Published', c.published_ms === null ? 'never' : `${ago(last.now_ms - c.published_ms)}`],
     ['Confirmed', c.age_ms === null ? 'never' : ago(c.age_ms)],
     ['Next pull', nextText(c)],
-    ['Pulls', `${number(c.runs.success)} good, ${number(c.runs.failed + c.runs.rejected)} failed, ${number(c.runs.timeouts)} timed out`],
+    ['Pulls', `${number(c.runs.success)} good, ${number(c.runs.failed + c.runs.not_started)} failed, ${number(c.runs.timeouts)} timed out`],
     ['Pushes', `${number(c.pushes)} (topic ${c.topic})`],
   ];
   if (c.watch) facts.push(['Watch', `${c.watch.state}, ${plural(c.watch.changes, 'change')}`]);

@@ -16,6 +16,7 @@
 #define ENDING ".mustache" /* of a partial's file */
 
 struct draft {
+	const struct loader *loader;
 	struct settings_command run;
 	char *template;
 	bool strict;
@@ -36,11 +37,14 @@ static const struct key format_keys[] = {
 
 /* ---- templates ---- */
 
-static int read_template(const char *path, struct buffer *text, char why[FILE_WHY])
+static int read_template(
+	const struct loader *l, const char *path, struct buffer *text, char why[FILE_WHY])
 {
 	char remedy[FILE_WHY] = "";
-	int r = trusted_read(&sys_real, path, text, remedy);
+	int r;
 
+	loader_opens(l, path);
+	r = trusted_read(&sys_real, path, text, remedy);
 	if (r == -EMSGSIZE)
 		snprintf(remedy, sizeof(remedy), "templates have at most %u KiB, all together",
 			MUSTACHE_MAX_BYTES >> 10);
@@ -72,7 +76,7 @@ static int read_partial(void *arg, const char *name, struct buffer *text, char r
 	if (asprintf(&path, "%.*s/%s" ENDING, dir, d->template, name) < 0)
 		return -ENOMEM;
 	snprintf(ret_file, FILE_WHY, "%s", path);
-	r = read_template(path, text, why);
+	r = read_template(d->loader, path, text, why);
 	free(path);
 	return r;
 }
@@ -87,16 +91,19 @@ static void compile_template(
 		.arg = d};
 	char why[FILE_WHY];
 	struct buffer text;
+	bool is_read;
 	int r;
 
 	buffer_init(&text, MUSTACHE_MAX_BYTES);
-	r = read_template(d->template, &text, why);
-	if (r == 0)
+	r = read_template(l, d->template, &text, why);
+	is_read = r == 0;
+	if (is_read)
 		r = mustache_new(&options, text.len ? text.data : "", text.len, &c->template, why);
 	if (r == -ENOMEM)
 		l->no_memory = true;
 	else if (r)
-		loader_complain(l, walk_place(l, n), "%s", why);
+		loader_complain(l, walk_place(l, n), "%s%s", why,
+			is_read ? " (" SETTINGS_TEMPLATE_READ ")" : "");
 	buffer_fini(&text);
 }
 
@@ -125,7 +132,8 @@ static void check_mapping(struct loader *l, const struct node *n)
 static void set_mapping(
 	struct loader *l, const struct node *n, const struct key *k, struct settings_config *c)
 {
-	struct draft d = {.run = c->format_run, .strict = true, .escape = MUSTACHE_LINE};
+	struct draft d = {
+		.loader = l, .run = c->format_run, .strict = true, .escape = MUSTACHE_LINE};
 
 	walk_mapping(l, n, KEYS(format_keys), k->name, NULL, &d);
 	check_mapping(l, n);

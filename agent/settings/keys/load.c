@@ -168,10 +168,12 @@ static void load_environment(struct loader *l, const struct document *d)
 	if (!n || !walk_expect(l, n, "env_file", 1u << NODE_STRING, "a text"))
 		return;
 	why = settings_check_path(n->text);
-	if (why)
+	if (why) {
 		loader_complain(l, walk_place(l, n), "env_file %s", why);
-	else
-		use_file(l, loader_copy(l, n->text), environment_read);
+		return;
+	}
+	loader_opens(l, n->text);
+	use_file(l, loader_copy(l, n->text), environment_read);
 }
 
 /* With what the environment has to say. */
@@ -299,14 +301,16 @@ int settings_load(
 	return load_all(&l, path, ret_settings);
 }
 
-int settings_load_looking(const char *path, settings_report report, settings_report look, bool all,
-	void *arg, struct settings **ret_settings)
+int settings_load_with(
+	const char *path, const struct settings_reading *how, struct settings **ret_settings)
 {
 	struct loader l = {.s = settings_keys_new(),
-		.report = report,
-		.look = look,
-		.look_all = all,
-		.arg = arg};
+		.report = how->report,
+		.look = how->look,
+		.look_all = how->look_all,
+		.arg = how->arg,
+		.opens = how->opens,
+		.opens_arg = how->opens_arg};
 
 	return load_all(&l, path, ret_settings);
 }

@@ -203,6 +203,10 @@ static void explain__of_a_rejected_version__says_by_what_and_why(void **state)
 	e.status.rejected_by = (enum rejection_reason)CHECK_SCHEMA;
 	ledger_reject(c->decisions.ledger, BYTES, "schema", "", 0, "/n: must be an integer");
 	assert_says(CURRENT_A, HAS_B ", rejected by the schema: /n: must be an integer",
+		"another version at the server is checked when it is pulled", NEXT, NULL);
+	e.status.rejected_by = (enum rejection_reason)CHECK_PROGRAM;
+	ledger_reject(c->decisions.ledger, BYTES, "check", "", 0, "exited with 1");
+	assert_says(CURRENT_A, HAS_B ", rejected by the check: exited with 1",
 		"`pullet refresh web --force`: it is checked once more, and published if it is "
 		"accepted now",
 		"another version at the server is checked when it is pulled", NEXT, NULL);

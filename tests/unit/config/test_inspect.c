@@ -321,7 +321,15 @@ static void held__of_nothing__says_what_the_server_has(void **state)
 	begin_with_two("");
 	assert_int_equal(diff_of_held(), -ENOENT);
 	assert_string_equal(why, "nothing is held back: the server has the current version");
+	operator_suspends(HOUR);
+	assert_int_equal(diff_of_held(), -ENOENT);
+	assert_non_null(strstr(why, "had the current version when it answered last"));
+	assert_non_null(strstr(why, "but pulls are suspended since: `pullet resume web`"));
+	operator_resumes();
 	server_is_down();
+	pull();
+	assert_int_equal(diff_of_held(), -ENOENT);
+	assert_non_null(strstr(why, "but the last pull failed: `pullet status web`"));
 	agent_restarts();
 	assert_int_equal(diff_of_held(), -ENOENT);
 	assert_non_null(strstr(why, "`pullet refresh web --wait` asks it"));

@@ -305,7 +305,7 @@ static void help__of_a_state__has_the_number_of_each(void **state)
 
 static void write__every_check_and_outcome__has_its_series(void **state)
 {
-	static const char *const outcomes[] = {"success", "timeout", "rejected", "failed"};
+	static const char *const outcomes[] = {"success", "timeout", "not_started", "failed"};
 	char line[256], *text;
 
 	(void)state;

@@ -264,7 +264,7 @@ static void config__that_waits__is_this(void **state)
 		"null,"
 		"\"last_error\":null,\"cause\":null,\"last_error_ms\":null,"
 		"\"failing_since_ms\":null,\"runs\":{\"success\":0,\"timeouts\":0,"
-		"\"rejected\":0,\"failed\":0},\"rejections\":0,\"rejections_by\":{},"
+		"\"not_started\":0,\"failed\":0},\"rejections\":0,\"rejections_by\":{},"
 		"\"explanation\":[],\"restored\":0,\"drifted\":false,\"pushes\":0,"
 		"\"overrides\":[],\"layers\":[{\"server\":\"main\",\"path\":\"/web.yaml\","
 		"\"as\":null,\"type\":\"auto\",\"optional\":false,\"version\":null,"
@@ -287,7 +287,7 @@ static void config__that_is_published__is_this(void **state)
 		"\"delay_ms\":3600000,"
 		"\"next_pull_in_ms\":3600000,\"last_error\":null,\"cause\":null,"
 		"\"last_error_ms\":null,\"failing_since_ms\":null,\"runs\":{\"success\":1,"
-		"\"timeouts\":0,\"rejected\":0,\"failed\":0},\"rejections\":0,"
+		"\"timeouts\":0,\"not_started\":0,\"failed\":0},\"rejections\":0,"
 		"\"rejections_by\":{},\"explanation\":[],\"restored\":0,\"drifted\":false,"
 		"\"pushes\":0,\"overrides\":[],\"reload\":{\"state\":\"idle\",\"pending\":0,"
 		"\"notified\":0,\"next_ms\":0,\"runs\":0,\"failed\":0,\"failed_in_a_row\":0,"
@@ -300,7 +300,7 @@ static void config__that_is_published__is_this(void **state)
 	world_turn();
 	play_reload_status();
 	assert_member(AUDIENCE_OPERATOR, "runs",
-		"{\"success\":1,\"timeouts\":0,\"rejected\":0,\"failed\":0},\"rejections\":0,"
+		"{\"success\":1,\"timeouts\":0,\"not_started\":0,\"failed\":0},\"rejections\":0,"
 		"\"rejections_by\":{},\"explanation\":[],\"restored\":0,\"drifted\":false,"
 		"\"pushes\":0,\"overrides\":[],\"reload\":{\"state\":\"running\","
 		"\"pending\":91,\"notified\":92,\"next_ms\":93,\"runs\":94,\"failed\":95,"
@@ -369,7 +369,7 @@ static void config__that_fails__tells_the_public_only_a_cause(void **state)
 	}
 	assert_member(AUDIENCE_OPERATOR, "last_error_ms",
 		"1700000000000,\"failing_since_ms\":1700000000000,\"runs\":{\"success\":1,"
-		"\"timeouts\":0,\"rejected\":0,\"failed\":9},\"rejections\":0,"
+		"\"timeouts\":0,\"not_started\":0,\"failed\":9},\"rejections\":0,"
 		"\"rejections_by\":{},\"explanation\":[],\"restored\":0,\"drifted\":false,"
 		"\"pushes\":0,\"overrides\":[],\"layers\":[");
 }
@@ -404,7 +404,7 @@ static void config__whose_version_is_rejected__says_by_whom(void **state)
 	assert_member(AUDIENCE_OPERATOR, "last_error",
 		"\"the required key n is not there\",\"cause\":null,"
 		"\"last_error_ms\":1700000000000,\"failing_since_ms\":1700000000000,"
-		"\"runs\":{\"success\":1,\"timeouts\":0,\"rejected\":0,\"failed\":1},"
+		"\"runs\":{\"success\":1,\"timeouts\":0,\"not_started\":0,\"failed\":1},"
 		"\"rejections\":1,\"rejections_by\":{\"guard\":1},"
 		"\"rejected\":{\"by\":\"guard\",\"version\":\"\\\"0b0f5dbd\\\"\","
 		"\"sha256\":\"0b0f5dbdb8c9f5549627648a5d41a27c5570d4d43bce36d0971768ffee19b23f"
@@ -423,7 +423,7 @@ static void config__whose_version_is_rejected__says_by_whom(void **state)
 	assert_member(AUDIENCE_PUBLIC, "last_error",
 		"\"rejected by the guard\",\"cause\":null,\"last_error_ms\":1700000000000,"
 		"\"failing_since_ms\":1700000000000,\"runs\":{\"success\":1,\"timeouts\":0,"
-		"\"rejected\":0,\"failed\":1},\"rejections\":1,\"rejections_by\":{\"guard\":1},"
+		"\"not_started\":0,\"failed\":1},\"rejections\":1,\"rejections_by\":{\"guard\":1},"
 		"\"rejected\":{\"by\":\"guard\",\"version\":\"\\\"0b0f5dbd\\\"\","
 		"\"sha256\":\"0b0f5dbdb8c9f5549627648a5d41a27c5570d4d43bce36d0971768ffee19b23f"
 		"\",\"why\":\"see the control socket for the reason\",\"is_last_error\":true},"
@@ -502,10 +502,11 @@ static void outcome__of_each_kind__is_named(void **state)
 	pull_of("n: 2\n");
 	assert_outcome_is(AUDIENCE_OPERATOR,
 		"{\"name\":\"web\",\"outcome\":\"held\",\"generation\":1,"
-		"\"version\":\"\\\"de80e4db\\\"\",\"error\":\"pinned\"}");
+		"\"version\":\"\\\"de80e4db\\\"\",\"held_by\":\"pin\",\"error\":\"pinned\"}");
 	assert_outcome_is(AUDIENCE_PUBLIC,
 		"{\"name\":\"web\",\"outcome\":\"held\",\"generation\":1,"
-		"\"version\":\"\\\"de80e4db\\\"\",\"error\":\"see the control socket for the "
+		"\"version\":\"\\\"de80e4db\\\"\",\"held_by\":\"pin\",\"error\":\"see the control "
+		"socket for the "
 		"reason\"}");
 	server_is_down();
 	pull();
@@ -550,7 +551,7 @@ static void agent__is_this(void **state)
 		"\"deferred\":false,\"backoff_ms\":0,\"interval_ms\":3600000,\"delay_ms\":3600000,"
 		"\"next_pull_in_ms\":null,\"last_error\":null,\"cause\":null,"
 		"\"last_error_ms\":null,\"failing_since_ms\":null,\"runs\":{\"success\":0,"
-		"\"timeouts\":0,\"rejected\":0,\"failed\":0},\"rejections\":0,"
+		"\"timeouts\":0,\"not_started\":0,\"failed\":0},\"rejections\":0,"
 		"\"rejections_by\":{},\"explanation\":[],\"restored\":0,\"drifted\":false,"
 		"\"pushes\":0,\"overrides\":[]}],\"servers\":[{\"name\":\"main\","
 		"\"backoff_ms\":33,\"in_flight\":31,\"pending\":32,\"accepted\":21,"

@@ -201,6 +201,11 @@ static void path__that_is_served__has_no_hidden_or_empty_part(void **state)
 		{"~", false},
 		{"a.swp", false},
 		{"b/.swp", false},
+		{"4913", false},
+		{"a/4913", false},
+		{"4913.yaml", true},
+		{"a/#b.yaml#", false},
+		{"#b.yaml", true},
 	};
 	char longest[1026];
 

@@ -187,8 +187,8 @@ static void agent__whose_configs_are_in_trouble__says_each(void **state)
 		"b: stale: no server has confirmed it for 90 s: x -> see files, below");
 	assert_shows(command.out, "c: the server has version x, rejected by the schema: /a");
 	assert_shows(command.out, "c: what is published was changed by somebody else");
-	assert_shows(command.out, "c: under way -> pullet explain CONFIG");
-	assert_shows(command.out, "e: p -> pullet unpin CONFIG");
+	assert_shows(command.out, "c: under way -> pullet explain c");
+	assert_shows(command.out, "e: p -> pullet unpin e");
 	assert_shows(command.out, "e: pinned by root: what the server has is not taken");
 	assert_shows(command.out, "e: suspended by root: r: the server is not asked");
 	assert_shows(command.out, "e: some values are overridden on this host");

@@ -92,6 +92,7 @@ static void headline__counts_each_mark(void **state)
 		const char *members, *words;
 	} rows[] = {
 		{"\"rejected\":{\"by\":\"schema\"}", "; 1 with a rejected version"},
+		{"\"rejected\":{\"by\":\"rollout\"}", "; 1 held by the rollout"},
 		{"\"rejected\":{\"by\":\"pin\"}", ""},
 		{"\"rejected\":null", ""},
 		{"\"suspension\":{\"by\":\"a\"}", "; 1 suspended"},
@@ -139,8 +140,8 @@ static void config__has_its_numbers_and_those_of_all(void **state)
 	(void)state;
 	read_status("{\"configs\":[{\"name\":\"a\",\"state\":\"ok\",\"age_ms\":7,"
 		    "\"next_pull_in_ms\":8,\"rejections\":9,\"runs\":{\"success\":1,\"timeouts\":2,"
-		    "\"rejected\":4,\"failed\":8}},{\"name\":\"b\",\"rejections\":1,\"runs\":"
-		    "{\"success\":16,\"timeouts\":32,\"rejected\":64,\"failed\":128}},{}]}");
+		    "\"not_started\":4,\"failed\":8}},{\"name\":\"b\",\"rejections\":1,\"runs\":"
+		    "{\"success\":16,\"timeouts\":32,\"not_started\":64,\"failed\":128}},{}]}");
 	c = shown.configs;
 	assert_int_equal(shown.count, 3);
 	assert_string_equal(c[0].name, "a");
@@ -278,7 +279,7 @@ static void notes__of_each_kind__are_a_sentence(void **state)
 		{"\"state\":\"ok\",\"rejected\":{\"by\":\"probe\",\"version\":\"v\",\"why\":\"w\"}",
 			"  the server's version v was rolled back by the probe: w\n"},
 		{"\"state\":\"ok\",\"rejected\":{\"by\":\"operator\",\"version\":\"v\"}",
-			"  the server's version v was rolled back by the operator: ?\n"},
+			"  the server's version v was rolled back by the operator\n"},
 		{"\"state\":\"ok\",\"rejected\":{\"by\":\"rollout\",\"version\":\"v\",\"why\":"
 		 "\"w\"}",
 			"  the server's version v is held by the rollout: w\n"},

@@ -111,7 +111,8 @@ static void status__shows_what_operators_and_checks_decided(void **state)
 		       "\"last_error\":\"empty\"}"));
 	RUN(cli_status, "pullet status");
 	assert_ended(CLI_OK,
-		"6 configs: all ok; 4 with a rejected version; 1 suspended; 1 pinned; 1 "
+		"6 configs: all ok; 3 with a rejected version; 1 held by the rollout; 1 suspended; "
+		"1 pinned; 1 "
 		"overridden; 2 with a reload pending; 1 that failed a probe; 1 whose file somebody "
 		"changed; 1 whose watch fails; 1 whose signature expires soon\n"
 		"NAME  STATE  GENERATION  AGE  NEXT  VERSION\n"
