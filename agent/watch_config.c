@@ -42,7 +42,7 @@ struct watch_config {
 
 /* ---- comparing ---- */
 
-static uint64_t add_file(uint64_t hash, const char *path)
+static uint64_t hash_watched_file(uint64_t hash, const char *path)
 {
 	char why[FILE_WHY];
 	int fd = trusted_open(&sys_real, path, why), error = fd < 0 ? -fd : 0;
@@ -75,14 +75,14 @@ static uint64_t look_at_own(const char *path)
 {
 	static const char *const endings[] = {".yaml", NULL};
 	char parts[PATH_MAX], file[PATH_MAX + NAME_MAX], why[FILE_WHY], *names[MAX_FILES];
-	uint64_t hash = add_file(HASH_START, path);
+	uint64_t hash = hash_watched_file(HASH_START, path);
 	int n;
 
 	place_beside(parts, path, "conf.d");
 	n = trusted_list(&sys_real, parts, endings, names, MAX_FILES, why);
 	for (int i = 0; i < n; i++) {
 		snprintf(file, sizeof(file), "%s/%s", parts, names[i]);
-		hash = add_file(hash, file);
+		hash = hash_watched_file(hash, file);
 		free(names[i]);
 	}
 	return n < 0 ? hash_bytes(hash, &n, sizeof(n)) : hash;
@@ -93,7 +93,7 @@ static uint64_t look_at_named(const struct watched_files *f)
 	uint64_t hash = HASH_START;
 
 	for (size_t i = 0; i < f->count; i++)
-		hash = add_file(hash, f->named[i]);
+		hash = hash_watched_file(hash, f->named[i]);
 	return hash;
 }
 
@@ -132,7 +132,7 @@ void watched_files_add(void *files, const char *path)
 	if (!copy) /* what comes of it is not noticed: a SIGHUP is */
 		return;
 	f->named[f->count++] = copy;
-	f->hash = add_file(f->hash, path);
+	f->hash = hash_watched_file(f->hash, path);
 }
 
 /* ---- watching ---- */

@@ -70,7 +70,7 @@ static bool store_whole(
 }
 
 /* False when the value is of another type; then the member is as it was. */
-static bool store_value(
+static bool store_member(
 	struct pullet *p, const char *key, enum pullet_field_kind kind, void *member)
 {
 	const char *text;
@@ -235,7 +235,7 @@ static void decode_field(struct decoder *d, const struct pullet_field *f, char *
 	}
 	missing = pullet_get(d->p, key, (size_t)len, &v) != 0;
 	if (!missing && v.type != PULLET_NULL) {
-		if (!store_value(d->p, key, f->kind, into + f->offset))
+		if (!store_member(d->p, key, f->kind, into + f->offset))
 			report_mismatch(d, key, f->kind, v.type);
 	} else if (f->required && missing) {
 		report_missing(d, key);

@@ -55,7 +55,7 @@ struct names {
 };
 
 /* Of "web.snap" without its end; 0: it is no config's snapshot. */
-static size_t name_length(const char *file)
+static size_t snapshot_name_length(const char *file)
 {
 	size_t len = strlen(file);
 
@@ -65,9 +65,9 @@ static size_t name_length(const char *file)
 	return len - 5;
 }
 
-static void add_name(struct names *n, const char *file, const char *wrong)
+static void add_published_name(struct names *n, const char *file, const char *wrong)
 {
-	size_t len = name_length(file), wrong_len = strlen(wrong);
+	size_t len = snapshot_name_length(file), wrong_len = strlen(wrong);
 
 	if (len == 0)
 		return;
@@ -94,7 +94,7 @@ static void explain_missing(const char *dir, const char *name, char *text, size_
 		return;
 	}
 	for (int i = 0; i < MOST_READ && (entry = readdir(d)); i++)
-		add_name(&names, entry->d_name, name);
+		add_published_name(&names, entry->d_name, name);
 	closedir(d);
 	for (size_t i = 0, len = 0; i < names.count && i < FEW; i++)
 		len += (size_t)snprintf(

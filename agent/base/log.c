@@ -102,7 +102,7 @@ static void append_text_value(struct buffer *b, const char *value)
 }
 
 /* "2026-11-27T04:48:01.123Z" */
-static void write_time(char text[64])
+static void write_line_time(char text[64])
 {
 	struct timespec now;
 	struct tm tm;
@@ -123,7 +123,7 @@ static void write_prefix(char prefix[80], enum log_level level)
 	if (reader == LOG_READER_JOURNAL) {
 		snprintf(prefix, 80, "<%c>", levels[level].priority);
 	} else if (reader == LOG_READER_FILE) {
-		write_time(time);
+		write_line_time(time);
 		snprintf(prefix, 80, "%s %s ", time, levels[level].name);
 	}
 }
@@ -156,7 +156,7 @@ static void begin_json_line(struct buffer *b, enum log_level level, const char *
 {
 	char time[64];
 
-	write_time(time);
+	write_line_time(time);
 	json_writer_begin_object(b, NULL);
 	json_writer_text(b, "time", time);
 	json_writer_text(b, "level", levels[level].name);

@@ -225,7 +225,7 @@ void latest_return(struct config *c, struct candidate *candidate)
 }
 
 /* Another version has become current: the servers have the replaced one still. */
-static void keep_replaced(struct config *c, struct version *replaced)
+static void keep_replaced_version(struct config *c, struct version *replaced)
 {
 	struct candidate *candidate = candidate_new();
 
@@ -255,7 +255,7 @@ void latest_current_replaced(struct config *c, struct version *replaced)
 		set_state(c, LATEST_IS_CURRENT);
 	else if ((c->latest.state == LATEST_IS_CURRENT || is_asked) && replaced->generation &&
 		 !same)
-		keep_replaced(c, replaced);
+		keep_replaced_version(c, replaced);
 	if (is_asked) /* the servers have not said that they have it */
 		c->resting |= 1u << ROW_LATEST_IS_PUBLISHED;
 }

@@ -26,7 +26,7 @@ static const struct part *find_part(const struct version *v, size_t layer)
 	return NULL;
 }
 
-static void write_layer(
+static void write_layer_detail(
 	const struct settings_layer *layer, const struct part *part, struct buffer *out)
 {
 	json_writer_begin_object(out, NULL);
@@ -109,7 +109,7 @@ int detail_write(const struct config_status *s, enum audience audience, struct b
 {
 	json_writer_begin_array(out, "layers");
 	for (size_t i = 0; i < s->settings->layer_count; i++) {
-		write_layer(&s->settings->layers[i], find_part(s->version, i), out);
+		write_layer_detail(&s->settings->layers[i], find_part(s->version, i), out);
 	}
 	json_writer_end_array(out);
 	json_writer_begin_array(out, "checks");

@@ -73,7 +73,7 @@ static unsigned char find_state(const char *name)
 	return k;
 }
 
-static void look_at(struct systemd *s, size_t i)
+static void look_at_config(struct systemd *s, size_t i)
 {
 	struct config_status status;
 
@@ -101,7 +101,7 @@ static bool look_around(struct systemd *s)
 	}
 	for (; looks; looks--, s->next++) {
 		s->next %= count;
-		look_at(s, s->next);
+		look_at_config(s, s->next);
 	}
 	return true;
 }
@@ -179,7 +179,7 @@ void systemd_run_ended(struct systemd *s, size_t place)
 	if (!s)
 		return;
 	if (s->states && place < s->count)
-		look_at(s, place);
+		look_at_config(s, place);
 	if (now_ms(s) >= s->checked_ms + AGAIN_MS)
 		send_status(s);
 	else

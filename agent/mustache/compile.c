@@ -55,7 +55,7 @@ static struct template_file *this_file(struct compiler *c)
 	return &c->m->files[c->file];
 }
 
-static int shown_len(size_t len)
+static int shown_text_len(size_t len)
 {
 	return len < SHOWN ? (int)len : SHOWN;
 }
@@ -84,7 +84,7 @@ static int begin_line(struct compiler *c)
 	return add_step(c, &(struct step){.kind = STEP_INDENT});
 }
 
-static bool is_line_end(const char *s, size_t len)
+static bool is_at_line_end(const char *s, size_t len)
 {
 	return (len == 1 && s[0] == '\n') || (len == 2 && s[0] == '\r' && s[1] == '\n');
 }
@@ -111,7 +111,7 @@ static int add_text(struct compiler *c, size_t from, size_t to)
 		const char *end = memchr(c->text + from, '\n', to - from);
 		size_t len = end ? (size_t)(end - c->text) + 1 - from : to - from;
 
-		if (!is_line_end(c->text + from, len))
+		if (!is_at_line_end(c->text + from, len))
 			r = begin_line(c);
 		if (r == 0)
 			r = add_piece(c, from, len);
@@ -123,18 +123,18 @@ static int add_text(struct compiler *c, size_t from, size_t to)
 
 /* ---- tags ---- */
 
-static bool is_blank(char ch)
+static bool is_blank_character(char ch)
 {
 	return ch == ' ' || ch == '\t' || ch == '\r' || ch == '\n';
 }
 
 static void trim(const struct compiler *c, size_t *at, size_t *len)
 {
-	while (*len && is_blank(c->text[*at])) {
+	while (*len && is_blank_character(c->text[*at])) {
 		++*at;
 		--*len;
 	}
-	while (*len && is_blank(c->text[*at + *len - 1]))
+	while (*len && is_blank_character(c->text[*at + *len - 1]))
 		--*len;
 }
 
@@ -145,7 +145,7 @@ static int read_tag(struct compiler *c, struct tag *t)
 	const char *close;
 	char brace[MAX_DELIMITER + 2];
 
-	while (at < c->len && is_blank(c->text[at]))
+	while (at < c->len && is_blank_character(c->text[at]))
 		at++;
 	t->sigil =
 		at < c->len && strchr("#^/>!&{=<$", c->text[at]) && c->text[at] ? c->text[at] : 0;
@@ -189,7 +189,7 @@ static bool stands_alone(
 	return true;
 }
 
-static int check_name(struct compiler *c, const struct tag *t)
+static int check_tag_name(struct compiler *c, const struct tag *t)
 {
 	const char *s = c->text + t->name;
 	bool dotted = t->sigil != '>' && !(t->name_len == 1 && s[0] == '.');
@@ -197,17 +197,17 @@ static int check_name(struct compiler *c, const struct tag *t)
 	if (!t->name_len)
 		return template_error(this_file(c), t->at, c->why, "the tag has no name");
 	for (size_t i = 0; i < t->name_len; i++)
-		if (is_blank(s[i]) || (unsigned char)s[i] < ' ')
+		if (is_blank_character(s[i]) || (unsigned char)s[i] < ' ')
 			return template_error(this_file(c), t->at, c->why,
 				"the name '%.*s' has a blank in it: is the tag closed where it "
 				"should be?",
-				shown_len(strcspn(s, "\r\n") < t->name_len ? strcspn(s, "\r\n")
-									   : t->name_len),
+				shown_text_len(strcspn(s, "\r\n") < t->name_len ? strcspn(s, "\r\n")
+										: t->name_len),
 				s);
 	if (dotted && (s[0] == '.' || s[t->name_len - 1] == '.' || memmem(s, t->name_len, "..", 2)))
 		return template_error(this_file(c), t->at, c->why,
 			"the name '%.*s' has a dot with nothing before or behind it",
-			shown_len(t->name_len), s);
+			shown_text_len(t->name_len), s);
 	return 0;
 }
 
@@ -216,9 +216,9 @@ static int set_delimiters(struct compiler *c, const struct tag *t)
 	const char *s = c->text + t->name;
 	size_t n = 0, blanks = 0, m;
 
-	while (n < t->name_len && !is_blank(s[n]))
+	while (n < t->name_len && !is_blank_character(s[n]))
 		n++;
-	while (n + blanks < t->name_len && is_blank(s[n + blanks]))
+	while (n + blanks < t->name_len && is_blank_character(s[n + blanks]))
 		blanks++;
 	m = t->name_len - n - blanks;
 	if (!n || !m || n > MAX_DELIMITER || m > MAX_DELIMITER || memchr(s, '=', t->name_len) ||
@@ -255,8 +255,8 @@ static int close_section(struct compiler *c, const struct tag *t)
 
 	if (!open)
 		return template_error(f, t->at, c->why,
-			"'%.*s' is closed here, and no section is open", shown_len(t->name_len),
-			c->text + t->name);
+			"'%.*s' is closed here, and no section is open",
+			shown_text_len(t->name_len), c->text + t->name);
 	if (open->len != t->name_len ||
 		memcmp(c->text + open->at, c->text + t->name, t->name_len) != 0) {
 		struct document_error place = {0};
@@ -265,7 +265,7 @@ static int close_section(struct compiler *c, const struct tag *t)
 		return template_error(f, t->at, c->why,
 			"'%.*s' is closed here, but '%.*s', opened in line %u, is to be closed "
 			"first",
-			shown_len(t->name_len), c->text + t->name, shown_len(open->len),
+			shown_text_len(t->name_len), c->text + t->name, shown_text_len(open->len),
 			c->text + open->at, place.line);
 	}
 	c->depth--;
@@ -275,7 +275,7 @@ static int close_section(struct compiler *c, const struct tag *t)
 
 /* ---- partials ---- */
 
-static int find_file(const struct mustache *m, const char *name)
+static int find_partial_file(const struct mustache *m, const char *name)
 {
 	for (size_t i = 1; i < m->count; i++)
 		if (strcmp(m->files[i].name, name) == 0)
@@ -284,7 +284,7 @@ static int find_file(const struct mustache *m, const char *name)
 }
 
 /* Adds a file with a partial's text; it is compiled later. Takes name. Its index, or -errno. */
-static int add_file(struct compiler *c, const struct tag *t, char *name)
+static int add_partial_file(struct compiler *c, const struct tag *t, char *name)
 {
 	struct mustache *m = c->m;
 	struct template_file *f = &m->files[m->count];
@@ -311,7 +311,7 @@ static int add_file(struct compiler *c, const struct tag *t, char *name)
 		snprintf(c->why, FILE_WHY, "out of memory");
 	else if (r)
 		template_error(this_file(c), t->at, c->why, "the partial '%.*s': %.250s",
-			shown_len(strlen(name)), name, inner);
+			shown_text_len(strlen(name)), name, inner);
 	return r ? (r == -ENOMEM ? r : -EINVAL) : (int)m->count - 1;
 }
 
@@ -325,9 +325,9 @@ static int add_partial(struct compiler *c, const struct tag *t, bool alone, size
 		snprintf(c->why, FILE_WHY, "out of memory");
 		return -ENOMEM;
 	}
-	file = find_file(c->m, name);
+	file = find_partial_file(c->m, name);
 	if (file < 0)
-		file = add_file(c, t, name);
+		file = add_partial_file(c, t, name);
 	else
 		free(name);
 	return file < 0 ? file
@@ -359,7 +359,7 @@ static int add_tag(struct compiler *c, const struct tag *t, bool alone, size_t f
 		return set_delimiters(c, t);
 	if (strchr("<$", t->sigil) && t->sigil)
 		return reject_sigil(c, t);
-	r = check_name(c, t);
+	r = check_tag_name(c, t);
 	if (r == 0 && t->sigil == '>' && c->text[t->name] == '*')
 		return reject_sigil(c, t);
 	if (r == 0 && !alone)
@@ -409,7 +409,7 @@ static int compile_file(struct compiler *c)
 		const struct step *s = &this_file(c)->steps[c->sections[c->depth - 1]];
 
 		r = template_error(this_file(c), s->place, c->why,
-			"the section '%.*s' that begins here is not closed", shown_len(s->len),
+			"the section '%.*s' that begins here is not closed", shown_text_len(s->len),
 			c->text + s->at);
 	}
 	return r;

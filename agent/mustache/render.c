@@ -30,7 +30,7 @@ struct renderer {
 static int render_steps(struct renderer *r, const struct template_file *f, size_t from, size_t to,
 	const struct frame *frame);
 
-static int shown_len(const struct step *s)
+static int shown_step_len(const struct step *s)
 {
 	return s->len < SHOWN ? (int)s->len : SHOWN;
 }
@@ -49,7 +49,7 @@ static int count_steps(
 
 /* ---- names ---- */
 
-static const struct node *find_member(
+static const struct node *find_name_in_map(
 	struct renderer *r, const struct node *map, const char *name, size_t len)
 {
 	const struct node *n = map->type == NODE_MAP ? map->first : NULL;
@@ -73,10 +73,10 @@ static const struct node *find_name(struct renderer *r, const struct template_fi
 		dot = memchr(name, '.', (size_t)(end - name));
 		dot = dot ? dot : end;
 		if (n) {
-			n = find_member(r, n, name, (size_t)(dot - name));
+			n = find_name_in_map(r, n, name, (size_t)(dot - name));
 		} else {
 			for (; frame && !n; frame = frame->outer)
-				n = find_member(r, frame->node, name, (size_t)(dot - name));
+				n = find_name_in_map(r, frame->node, name, (size_t)(dot - name));
 		}
 		if (!n)
 			return NULL;
@@ -109,7 +109,7 @@ static int append_html(struct buffer *out, const char *s, size_t len)
 	return out->error;
 }
 
-static bool has_control(const char *s, size_t len)
+static bool has_control_character(const char *s, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		if (((unsigned char)s[i] < ' ' && s[i] != '\t') || s[i] == 0x7f)
@@ -128,20 +128,21 @@ static int render_value(struct renderer *r, const struct template_file *f, const
 		return template_error(f, s->place, r->why,
 			"there is no '%.*s' here: correct the name, or, if it may be missing, put "
 			"the line between {{#%.*s}} and {{/%.*s}}",
-			shown_len(s), name, shown_len(s), name, shown_len(s), name);
+			shown_step_len(s), name, shown_step_len(s), name, shown_step_len(s), name);
 	if (!n || n->type == NODE_NULL)
 		return 0;
 	if (n->type == NODE_LIST || n->type == NODE_MAP)
 		return template_error(f, s->place, r->why,
-			"'%.*s' is a %s, which has no text: use a section, {{#%.*s}}", shown_len(s),
-			name, n->type == NODE_LIST ? "list" : "mapping", shown_len(s), name);
+			"'%.*s' is a %s, which has no text: use a section, {{#%.*s}}",
+			shown_step_len(s), name, n->type == NODE_LIST ? "list" : "mapping",
+			shown_step_len(s), name);
 	if (!raw && r->m->escape == MUSTACHE_HTML)
 		return append_html(r->out, n->text, n->text_len);
-	if (!raw && has_control(n->text, n->text_len))
+	if (!raw && has_control_character(n->text, n->text_len))
 		return template_error(f, s->place, r->why,
 			"the value of '%.*s' has a line break or another control character in it: "
 			"write {{{%.*s}}} if it is meant to be there",
-			shown_len(s), name, shown_len(s), name);
+			shown_step_len(s), name, shown_step_len(s), name);
 	return buffer_append(r->out, n->text, n->text_len);
 }
 

@@ -197,7 +197,7 @@ static void release_subscriber(struct subscriber *p)
 }
 
 /* NULL for NULL; NULL with *error set when memory is short. */
-static char *copy_text(const char *text, int *error)
+static char *copy_endpoint_text(const char *text, int *error)
 {
 	char *s = text ? strdup(text) : NULL;
 
@@ -212,9 +212,9 @@ static int prepare_endpoint(
 	struct subscriber_endpoint at = {.heartbeat_ms = from->heartbeat_ms};
 	int r = 0;
 
-	at.endpoint = e->address = copy_text(from->endpoint, &r);
-	at.server_key = e->server_key = copy_text(from->server_key, &r);
-	at.secret_key_file = e->secret_key_file = copy_text(from->secret_key_file, &r);
+	at.endpoint = e->address = copy_endpoint_text(from->endpoint, &r);
+	at.server_key = e->server_key = copy_endpoint_text(from->server_key, &r);
+	at.secret_key_file = e->secret_key_file = copy_endpoint_text(from->secret_key_file, &r);
 	if (r)
 		return r;
 	session_init(&e->session, &(struct session_setup){

@@ -22,7 +22,7 @@
 #define NAME_MAX_SHOWN 64
 
 /* Bytes of a name at the beginning of text; 0: there is none. */
-static size_t name_length(const char *text)
+static size_t variable_name_length(const char *text)
 {
 	return strspn(text, LETTERS) ? strspn(text, LETTERS DIGITS) : 0;
 }
@@ -53,7 +53,7 @@ static void read_line(struct loader *l, struct place at, char *line)
 	line += strspn(line, " \t");
 	if (*line == '\0' || *line == '#')
 		return;
-	name = name_length(line);
+	name = variable_name_length(line);
 	if (name == 0 || line[name] != '=') {
 		loader_complain(l, at,
 			"is not NAME=VALUE: a name has letters, digits and _, and the = stands "
@@ -115,10 +115,10 @@ static bool has_reference(const struct node *n)
 }
 
 /* What the reference at *text stands for, which moves behind it; NULL: reported. */
-static const char *resolve_reference(struct filling *f, const struct node *n, const char **text)
+static const char *resolve_variable(struct filling *f, const struct node *n, const char **text)
 {
 	const char *begin = *text + strlen(BEGIN), *value;
-	size_t len = name_length(begin);
+	size_t len = variable_name_length(begin);
 	struct place at = walk_place(f->l, n);
 	char *name;
 
@@ -152,7 +152,7 @@ static int fill_text(struct filling *f, const struct node *n, struct buffer *out
 
 		r = buffer_append(out, text, (size_t)(mark - text) - escaped);
 		text = mark;
-		value = escaped ? BEGIN : resolve_reference(f, n, &text);
+		value = escaped ? BEGIN : resolve_variable(f, n, &text);
 		if (escaped)
 			text += strlen(BEGIN);
 		if (r == 0)
@@ -171,7 +171,7 @@ static int fill_text(struct filling *f, const struct node *n, struct buffer *out
 }
 
 /* The scalar that YAML reads in a word; NULL: it is a text, or memory is short. */
-static const struct node *read_word(
+static const struct node *read_filled_word(
 	struct filling *f, const struct buffer *text, struct document **ret_document)
 {
 	static const char letters[] = LETTERS DIGITS "+-.";
@@ -200,7 +200,7 @@ static struct node *add_filled(struct filling *f, struct node *parent, const str
 
 	buffer_init(&text, ENVIRONMENT_MAX_VALUE);
 	r = fill_text(f, from, &text);
-	value = r == 0 && from->style == STYLE_PLAIN ? read_word(f, &text, &word) : NULL;
+	value = r == 0 && from->style == STYLE_PLAIN ? read_filled_word(f, &text, &word) : NULL;
 	if (value)
 		n = document_add_copy(f->to, parent, from->key, from->key_len, value, &f->error);
 	else if (r == 0)

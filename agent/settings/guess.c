@@ -61,7 +61,7 @@ static const char *guess_text(const struct loader *l, const struct node *n, unsi
 }
 
 /* A mapping of names, which people write as a list of what has a name. */
-static bool is_named(const struct node *n)
+static bool has_key_name(const struct node *n)
 {
 	return n->key && (!strcmp(n->key, "configs") || !strcmp(n->key, "servers"));
 }
@@ -84,8 +84,8 @@ const char *guess_value(
 		guess = "put a dash (-) before it, or brackets around it";
 	else if (n->type == NODE_LIST && types & IS(NODE_MAP) && n->first &&
 		 n->first->type == NODE_MAP)
-		guess = is_named(n) ? "write NAME: instead of the dash (-)"
-				    : "remove the dash, or the brackets";
+		guess = has_key_name(n) ? "write NAME: instead of the dash (-)"
+					: "remove the dash, or the brackets";
 	return guess ? guess : "";
 }
 

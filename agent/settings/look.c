@@ -16,7 +16,7 @@
 #include "files/trusted.h"
 #include "schema/files.h"
 
-static void say(
+static void say_place(
 	struct loader *l, const struct node *n, const char *key, const char *path, const char *why)
 {
 	char message[PATH_MAX + 1024];
@@ -47,7 +47,7 @@ static void look_at_file(struct loader *l, const struct node *n, const char *key
 			folder ? "is no directory: name one" : "is a directory: name a file");
 	else
 		return;
-	say(l, n, key, secret ? "the file" : path, said);
+	say_place(l, n, key, secret ? "the file" : path, said);
 }
 
 /* The agent makes the last directory of an output file, not those above. */
@@ -65,13 +65,13 @@ static void look_at_output(
 		*slash = '\0';
 		if (stat(dir, &st) == 0) {
 			if (!S_ISDIR(st.st_mode))
-				say(l, n, key, dir, "is no directory: name another place");
+				say_place(l, n, key, dir, "is no directory: name another place");
 			return;
 		}
 		if (errno != ENOENT)
 			return; /* this user may not look; the agent may */
 	}
-	say(l, n, key, dir, "does not exist: make that directory, or name another place");
+	say_place(l, n, key, dir, "does not exist: make that directory, or name another place");
 }
 
 void look_at(struct loader *l, const struct node *n, const char *key, enum look what, bool secret,
@@ -92,13 +92,13 @@ void look_at_program(struct loader *l, const struct node *n, const char *key, co
 	if (!l->look)
 		return;
 	if (stat(path, &st))
-		say(l, n, key, path,
+		say_place(l, n, key, path,
 			errno == ENOENT ? "does not exist: install it, or name its absolute path"
 					: strerror(errno));
 	else if (!S_ISREG(st.st_mode))
-		say(l, n, key, path, "is no program: name a file");
+		say_place(l, n, key, path, "is no program: name a file");
 	else if (access(path, X_OK))
-		say(l, n, key, path,
+		say_place(l, n, key, path,
 			"cannot be run: make it executable (chmod +x), for the agent's user too");
 }
 
@@ -119,7 +119,7 @@ void look_at_schema(
 	files = schema_files_new(&sys_real, schema, schema_dir);
 	if (files && schema_files_read(files, why) < 0) {
 		snprintf(said, sizeof(said), "cannot be used: %s", why);
-		say(l, n, "schema", schema, said);
+		say_place(l, n, "schema", schema, said);
 	}
 	schema_files_free(files);
 }

@@ -52,7 +52,7 @@ static const struct unit sizes[UNITS] = {
 
 /* Reads a number and one of the first `count` units at *text, and moves it behind them: which unit,
  * or `count`: it is none of them. Adds to *sum. */
-static size_t parse_part(
+static size_t parse_duration_part(
 	const char **text, const struct unit *units, size_t count, size_t max_digits, uint64_t *sum)
 {
 	size_t digits = strspn(*text, DIGITS), letters = strspn(*text + digits, LETTERS), i;
@@ -78,7 +78,7 @@ static int parse_units(const char *text, const struct unit units[UNITS], size_t 
 	uint64_t sum = 0;
 
 	do {
-		unit = parse_part(&text, units, below, max_digits, &sum);
+		unit = parse_duration_part(&text, units, below, max_digits, &sum);
 		if (unit == below || max_parts-- == 0)
 			return -EINVAL;
 		below = unit;

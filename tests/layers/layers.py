@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks every #include of lib/ and agent/ against tests/layers/table.txt, what includes itself in a circle against tests/layers/circles.txt,
-each room's README against the table, every call of agent/ by a path against tests/layers/paths.txt, and ARCHITECTURE.md against the functions it names.
+each room's README against the table, every call of agent/ by a path against tests/layers/paths.txt, ARCHITECTURE.md against the functions it names,
+and the functions' names against each other.
 
 A room is a folder of agent/. In the tables "agent/push/" is all files of that folder, not of those in it.
 
@@ -28,6 +29,7 @@ LIBC_DIRS = ('sys/', 'netinet/', 'arpa/', 'linux/', 'net/')
 BY_PATH = re.compile(r"""(?<![\w.>])(open|creat|fopen|freopen|open64|opendir|scandir|nftw|fts_open|glob|stat|lstat|statfs|statvfs|access|faccessat|euidaccess
     |chmod|chown|lchown|truncate|utimes|link|symlink|readlink|realpath|rename|unlink|remove|rmdir|mkdir|mkfifo|mknod|mkstemp|mkdtemp|mount
     |bind|execve|execv|execvp|inotify_add_watch|setxattr|getxattr|statx)\s*\(|\b(AT_FDCWD)\b""", re.X)
+DEFINITION = re.compile(r'^(?:[a-z_][\w *]*?[ *])?(\w+)\((?:[^(){};]|\([^()]*\))*\)\n\{', re.M)
 COMMENT = re.compile(r'/\*.*?\*/|"(?:\\.|[^"\\])*"', re.S)
 NAME = 'tests/layers/paths.txt'
 TABLE = 'tests/layers/table.txt'
@@ -226,11 +228,26 @@ SEEDS = [('lib/wheel.c', '#include "../agent/base/sys.h"', 'agent/base/sys.h'),
          (MAP, '`config/step.c:step_seed`', 'no step_seed() in config/step.c'),
          (MAP, '## One pull, again\n' + '-> a ' * 16, 'a pull has 16 jumps'),
          (MAP, 'x' * 513, 'longer than 512 characters'),
-         ('agent/config/tasks.c', '\n' * 400, 'is longer than 400 lines')]
+         ('agent/config/tasks.c', '\n' * 400, 'is longer than 400 lines'),
+         ('agent/version/store.c', 'static int wheel_cancel(\n\tint seed)\n{\n\treturn seed;\n}', 'defines wheel_cancel(), as lib/wheel.c does')]
+
+
+def check_names(root):
+    """No two files define functions of one name: gdb, perf and grep must tell them apart. Bindings are parts of other programs."""
+    found, first = [], {}
+    for path in sources(root):
+        if not path.endswith('.c') or path.startswith(('lib/node/', 'lib/python/')):
+            continue
+        _, text = read_source(root, path)
+        for m in DEFINITION.finditer(text):
+            before = first.setdefault(m[1], path)
+            if before != path and m[1] != 'main':
+                found.append(f'{path}:{text.count(chr(10), 0, m.start(1)) + 1}: defines {m[1]}(), as {before} does: one of them needs another name')
+    return found
 
 
 def check_all(root):
-    return check(root) + check_circles(root) + check_readmes(root) + check_paths(root) + check_map(root)
+    return check(root) + check_circles(root) + check_readmes(root) + check_paths(root) + check_map(root) + check_names(root)
 
 
 def finds(copy, path, line, expected):

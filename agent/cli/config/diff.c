@@ -74,7 +74,7 @@ static void add_server_value(
 }
 
 /* "the override of n by ann until TIME: reason", as far as that side of the answer has it. */
-static void add_override(const struct node *side, const char *key, struct buffer *out)
+static void append_override(const struct node *side, const char *key, struct buffer *out)
 {
 	buffer_append_string(out, "the override of ");
 	words_text(out, key);
@@ -93,7 +93,7 @@ static void add_overridden(const struct node *root, const struct node *entry, st
 		return;
 	out->len--; /* the newline */
 	buffer_append_string(out, "  # ");
-	add_override(node_find(root, after ? "to" : "from"), after ? after : before, out);
+	append_override(node_find(root, after ? "to" : "from"), after ? after : before, out);
 	if (after) {
 		add_server_value(entry, "server_after", "has", out);
 	} else {
@@ -112,7 +112,7 @@ static void add_hidden(const struct node *root, struct buffer *out)
 			return;
 		out->len--;
 		buffer_append_string(out, ": hidden by ");
-		add_override(node_find(root, "to"), node_text(n, "override", "?"), out);
+		append_override(node_find(root, "to"), node_text(n, "override", "?"), out);
 		buffer_append_string(out, "\n");
 	}
 }

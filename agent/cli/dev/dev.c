@@ -85,7 +85,7 @@ static void flush_output(struct dev *d)
 
 /* ---- the agent ---- */
 
-static int write_configuration(struct dev *d)
+static int write_dev_configuration(struct dev *d)
 {
 	struct served_from from = {.url = d->url,
 		.push = d->push,
@@ -114,7 +114,7 @@ static int write_configuration(struct dev *d)
 static void start_agent(struct dev *d)
 {
 	char option[] = "-c", *argv[] = {d->place.pulletd, option, d->place.configuration, NULL};
-	int r = write_configuration(d);
+	int r = write_dev_configuration(d);
 
 	if (r == 0) {
 		r = program_start(&d->agent, d->loop, argv, &d->mask);
@@ -130,7 +130,7 @@ static void start_agent(struct dev *d)
 static void renew_agent(struct dev *d)
 {
 	d->again = !d->up;
-	if (d->up && write_configuration(d) == 0 && d->agent.pid)
+	if (d->up && write_dev_configuration(d) == 0 && d->agent.pid)
 		kill(d->agent.pid, SIGHUP);
 }
 
@@ -143,7 +143,7 @@ static const struct served_document *document_of(const struct dev *d, const char
 }
 
 /* What changed since the generation before, by `pullet diff`. */
-static void print_changes(struct dev *d, const char *config, uint64_t generation)
+static void print_dev_changes(struct dev *d, const char *config, uint64_t generation)
 {
 	char from[24], to[24], name[] = "pullet dev", diff[] = "--socket", text[65];
 	char *argv[] = {name, text, from, to, diff, d->place.socket, NULL};
@@ -171,7 +171,7 @@ static void config_published(struct dev *d, const struct node *line)
 		printf(", %zu value%s\n", count, count == 1 ? "" : "s");
 	} else {
 		printf("\n");
-		print_changes(d, config, generation);
+		print_dev_changes(d, config, generation);
 	}
 	if (!d->tried)
 		d->tried = try_print(&d->place, document, d->served, d->example);
@@ -244,7 +244,7 @@ static void take_serve_error(void *arg, char *line)
 		d->command, "%s", strncmp(line, own, strlen(own)) == 0 ? line + strlen(own) : line);
 }
 
-static void document_changed(void *arg, const char *path, const char *etag)
+static void served_document_changed(void *arg, const char *path, const char *etag)
 {
 	struct dev *d = arg;
 
@@ -345,7 +345,7 @@ static int find_documents(struct dev *d)
 			"there is no .yaml, .yml or .json file in %s that can be served: make one "
 			"(echo 'greeting: hello' >web.yaml), or name no directory for an example",
 			d->served);
-	r = tree_watch_start(d->loop, d->served, d->dir, document_changed, d, &d->watch);
+	r = tree_watch_start(d->loop, d->served, d->dir, served_document_changed, d, &d->watch);
 	return r ? cli_error(CLI_FAILED, d->command, "cannot watch %s: %s", d->served, strerror(-r))
 		 : CLI_OK;
 }

@@ -24,7 +24,7 @@ void program_init(struct program *c, void (*take_line)(void *arg, char *line),
 
 /* ---- lines ---- */
 
-static void end_line(struct stream *s)
+static void end_output_line(struct stream *s)
 {
 	s->line[s->len] = '\0';
 	s->len = 0;
@@ -35,7 +35,7 @@ static void take_program_bytes(struct stream *s, const char *data, size_t len)
 {
 	for (size_t i = 0; i < len; i++)
 		if (data[i] == '\n')
-			end_line(s);
+			end_output_line(s);
 		else if (s->len < sizeof(s->line) - 1)
 			s->line[s->len++] = data[i];
 }
@@ -51,10 +51,10 @@ static void close_stream(struct stream *s)
 	s->watch.fd = -1;
 	close(fd);
 	if (s->len)
-		end_line(s);
+		end_output_line(s);
 }
 
-static void stream_ready(void *arg, int fd, unsigned events)
+static void output_ready(void *arg, int fd, unsigned events)
 {
 	struct stream *s = arg;
 	char data[4096];
@@ -75,7 +75,7 @@ static int open_stream(struct stream *s, struct loop *l, int *ret_write)
 		return -errno;
 	fcntl(fds[0], F_SETFL, O_NONBLOCK);
 	*ret_write = fds[1];
-	r = loop_watch(l, &s->watch, fds[0], LOOP_READ, stream_ready, s);
+	r = loop_watch(l, &s->watch, fds[0], LOOP_READ, output_ready, s);
 	s->watch.fd = fds[0];
 	return r;
 }
@@ -137,7 +137,7 @@ bool program_reap(struct program *c)
 	c->ended = true;
 	for (struct stream *s = &c->out; s; s = s == &c->out ? &c->err : NULL) {
 		if (s->watch.fd >= 0)
-			stream_ready(s, s->watch.fd, LOOP_READ);
+			output_ready(s, s->watch.fd, LOOP_READ);
 		close_stream(s);
 	}
 	return true;

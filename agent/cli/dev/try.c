@@ -26,7 +26,8 @@ static bool is_single(const struct pullet_value *v)
 	return v->type != PULLET_LIST && v->type != PULLET_MAP;
 }
 
-static int count_value(const char *key, size_t key_len, const struct pullet_value *v, void *arg)
+static int count_tried_value(
+	const char *key, size_t key_len, const struct pullet_value *v, void *arg)
 {
 	(void)key, (void)key_len;
 	*(size_t *)arg += is_single(v);
@@ -39,7 +40,7 @@ size_t try_count(const struct dev_place *p, const char *config)
 	size_t count = 0;
 
 	if (snapshot)
-		pullet_each(snapshot, "", count_value, &count);
+		pullet_each(snapshot, "", count_tried_value, &count);
 	pullet_close(snapshot);
 	return count;
 }

@@ -502,7 +502,7 @@ static void check_published_config(
 /* ---- a service that does not run yet ---- */
 
 /* Is path the same as, or below, one of the words? */
-static bool is_below(const char *path, const char *prefix, const char *words)
+static bool is_path_below(const char *path, const char *prefix, const char *words)
 {
 	char list[4096], dir[4200], *rest = list, *word;
 
@@ -522,16 +522,17 @@ static bool is_below(const char *path, const char *prefix, const char *words)
 
 static bool unit_may_write(const struct doctor_unit *u, const char *path)
 {
-	bool home = is_below(path, "", "/home /root /run/user");
+	bool home = is_path_below(path, "", "/home /root /run/user");
 
 	if (home && u->protect_home[0] && strcmp(u->protect_home, "no") != 0)
-		return is_below(path, "", u->writable);
+		return is_path_below(path, "", u->writable);
 	if (strcmp(u->protect_system, "strict") != 0)
 		return true;
-	return is_below(path, "", u->writable) || is_below(path, "/run/", u->runtime_dirs) ||
-	       is_below(path, "/var/lib/", u->state_dirs) ||
-	       is_below(path, "", "/dev /proc /sys") ||
-	       (u->private_tmp && is_below(path, "", "/tmp /var/tmp"));
+	return is_path_below(path, "", u->writable) ||
+	       is_path_below(path, "/run/", u->runtime_dirs) ||
+	       is_path_below(path, "/var/lib/", u->state_dirs) ||
+	       is_path_below(path, "", "/dev /proc /sys") ||
+	       (u->private_tmp && is_path_below(path, "", "/tmp /var/tmp"));
 }
 
 static void check_sandbox(
@@ -546,7 +547,7 @@ static void check_sandbox(
 			"systemctl edit pullet: [Service] ReadWritePaths= with its directory",
 			"the service may not write at %s (ProtectSystem=%s, ProtectHome=%s)", path,
 			u->protect_system, u->protect_home);
-	else if (u->private_tmp && is_below(path, "", "/tmp /var/tmp"))
+	else if (u->private_tmp && is_path_below(path, "", "/tmp /var/tmp"))
 		doctor_add(l, DOCTOR_ERROR, subject, "publish outside of /tmp",
 			"%s lies in the service's own /tmp (PrivateTmp): nobody else sees it",
 			path);

@@ -224,7 +224,7 @@ static void plan_show(struct follow *f)
 	loop_timer_set(etcd_loop(f->etcd), &f->draw, soonest_ms > now_ms ? soonest_ms : now_ms);
 }
 
-static int take_events(struct follow *f, const struct node *events, bool fragment)
+static int take_watch_events(struct follow *f, const struct node *events, bool fragment)
 {
 	uint64_t last = 0;
 
@@ -258,7 +258,7 @@ static void watch_line_came(void *arg, const struct etcd_store_answer *a)
 		etcd_unwatch(f->etcd);
 		stop_watch(f, true, "the cluster was restored or replaced");
 	} else if (events) {
-		if (take_events(f, events, node_is_true(a->root, "fragment"))) {
+		if (take_watch_events(f, events, node_is_true(a->root, "fragment"))) {
 			etcd_unwatch(f->etcd);
 			stop_watch(f, true, "invalid event");
 		}

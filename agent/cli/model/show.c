@@ -89,7 +89,7 @@ static bool is_rejected(const struct node *c)
 	return is_kept_back(c, NULL);
 }
 
-static bool is_held_by_rollout(const struct node *c)
+static bool is_version_held(const struct node *c)
 {
 	return is_kept_back(c, "rollout");
 }
@@ -118,7 +118,7 @@ static const struct mark {
 	const char *member, *state;
 } marks[] = {
 	{"with a rejected version", .is = is_rejected},
-	{"held by the rollout", .is = is_held_by_rollout},
+	{"held by the rollout", .is = is_version_held},
 	{"suspended", .member = "suspension"},
 	{"pinned", .member = "pin"},
 	{"overridden", .member = "overrides"},

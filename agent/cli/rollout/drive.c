@@ -49,9 +49,9 @@ static void clear_progress(void)
 }
 
 /* A line with the time. */
-static void say(const struct drive *d, const char *format, ...)
+static void say_progress(const struct drive *d, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
-static void say(const struct drive *d, const char *format, ...)
+static void say_progress(const struct drive *d, const char *format, ...)
 {
 	struct buffer line;
 	char *text = NULL;
@@ -123,7 +123,8 @@ static int write_plan(struct drive *d, const struct plan *next)
 	d->hurry = r == 0 || r == -EEXIST;
 	if (!d->hurry && !d->in_trouble) {
 		d->in_trouble = true;
-		say(d, "cannot write to %s: %s; trying again", etcd_name(d->o->document), why);
+		say_progress(
+			d, "cannot write to %s: %s; trying again", etcd_name(d->o->document), why);
 	}
 	return GO_ON;
 }
@@ -143,7 +144,7 @@ static void write_note(struct drive *d)
 	snprintf(note.driver, sizeof(note.driver), "%s", d->o->driver);
 	r = place_write_note(d->o->document, d->o->key, &note, why);
 	if (r && !d->note_failed)
-		say(d,
+		say_progress(d,
 			"cannot write %s.driver to %s: %s: `pullet rollout status` does not know "
 			"that this command lives",
 			d->o->key, etcd_name(d->o->document), why);
@@ -208,8 +209,9 @@ static int learn_version(struct drive *d, const struct roster_row *rows, size_t 
 	int found = tally_held_version(rows, count, &version);
 
 	if (!d->hold_announced)
-		say(d, found == 0 ? "new versions are held back by all hosts: publish it now"
-				  : "waiting until all hosts hold the same version");
+		say_progress(d, found == 0
+					? "new versions are held back by all hosts: publish it now"
+					: "waiting until all hosts hold the same version");
 	d->hold_announced = true;
 	if (found != 1)
 		return GO_ON;
@@ -237,8 +239,8 @@ static void keep_baseline(struct drive *d, const struct tally *t)
 		d->baseline[i] = sum += t->waves[i].stands[TALLY_TROUBLED];
 	d->has_baseline = true;
 	if (sum)
-		say(d, "%zu host%s silent, failing or without a version: not waited for", sum,
-			sum == 1 ? " is" : "s are");
+		say_progress(d, "%zu host%s silent, failing or without a version: not waited for",
+			sum, sum == 1 ? " is" : "s are");
 }
 
 static void announce_wave(struct drive *d, const struct tally *t)
@@ -250,7 +252,7 @@ static void announce_wave(struct drive *d, const struct tally *t)
 	d->wave = d->plan.wave;
 	d->settled_ms = 0;
 	d->said_ms = loop_now_ms(d->loop);
-	say(d, "wave %zu of %zu: %s goes to %s%%: %zu host%s", d->wave, d->plan.wave_count,
+	say_progress(d, "wave %zu of %zu: %s goes to %s%%: %zu host%s", d->wave, d->plan.wave_count,
 		d->plan.version, plan_percent_text(plan_percent(&d->plan), text), t->begun.hosts,
 		plural(t->begun.hosts));
 }
@@ -270,11 +272,11 @@ static void say_counts(const struct drive *d, const struct tally *t, const char 
 
 	buffer_init(&line, 4096);
 	append_counts(d, t, &line);
-	say(d, "%s%s", line.data ? line.data : "", tail);
+	say_progress(d, "%s%s", line.data ? line.data : "", tail);
 	buffer_fini(&line);
 }
 
-static void show_progress(const struct drive *d, const struct tally *t, size_t open)
+static void show_wave_progress(const struct drive *d, const struct tally *t, size_t open)
 {
 	struct buffer line, clean;
 
@@ -295,15 +297,15 @@ static void say_open_hosts(struct drive *d, const struct tally *t, size_t open)
 	struct buffer hosts;
 	uint64_t now_ms = loop_now_ms(d->loop);
 
-	show_progress(d, t, open);
+	show_wave_progress(d, t, open);
 	if (now_ms - d->said_ms < SAY_EVERY_MS)
 		return;
 	d->said_ms = now_ms;
 	buffer_init(&hosts, 1u << 14);
 	for (size_t i = 0; i < sizeof(stands) / sizeof(stands[0]); i++)
 		append_hosts(&hosts, t, stands[i]);
-	say(d, "wave %zu of %zu waits for %zu host%s: %s", d->plan.wave, d->plan.wave_count, open,
-		plural(open), hosts.data ? hosts.data : "");
+	say_progress(d, "wave %zu of %zu waits for %zu host%s: %s", d->plan.wave,
+		d->plan.wave_count, open, plural(open), hosts.data ? hosts.data : "");
 	buffer_fini(&hosts);
 }
 
@@ -336,7 +338,7 @@ static int wait_for_first(struct drive *d, const struct tally *t, size_t open)
 		return end_plan(d, PLAN_PAUSED, why);
 	}
 	if (first && !open)
-		say(d, "%s; waiting for one for %s, then it is paused", text, limit);
+		say_progress(d, "%s; waiting for one for %s, then it is paused", text, limit);
 	else if (open)
 		say_open_hosts(d, t, open);
 	return GO_ON;
@@ -453,7 +455,7 @@ static int say_end(struct drive *d)
 		say_counts(d, &t, "; the rollout is finished");
 		return CLI_OK;
 	}
-	say(d, "aborted: %s", d->plan.why);
+	say_progress(d, "aborted: %s", d->plan.why);
 	clear_progress();
 	drive_say_way_back(d->o->command, &d->plan, &t);
 	return cli_error(CLI_FAILED, d->o->command, "aborted");
@@ -495,12 +497,12 @@ int drive_read_rows(struct etcd *receipts, const char *config, struct roster **r
 static int note_trouble(struct drive *d, struct etcd *e, const char *why)
 {
 	if (!d->in_trouble)
-		say(d, "%s: %s; nothing is decided until it answers", etcd_name(e), why);
+		say_progress(d, "%s: %s; nothing is decided until it answers", etcd_name(e), why);
 	d->in_trouble = true;
 	return GO_ON;
 }
 
-static int read_document(struct drive *d)
+static int read_driven_document(struct drive *d)
 {
 	char why[FILE_WHY];
 	struct plan next;
@@ -524,7 +526,7 @@ static int take_turn(struct drive *d)
 	struct roster *roster;
 	char why[FILE_WHY];
 	size_t count;
-	int r = read_document(d);
+	int r = read_driven_document(d);
 
 	if (r != CLI_OK)
 		return r;
@@ -537,7 +539,7 @@ static int take_turn(struct drive *d)
 	if (drive_read_rows(d->o->receipts, d->o->config, &roster, &rows, &count, why))
 		return note_trouble(d, d->o->receipts, why);
 	if (d->in_trouble)
-		say(d, "etcd answers again");
+		say_progress(d, "etcd answers again");
 	d->in_trouble = false;
 	r = decide_turn(d, rows, count);
 	free(rows);
@@ -545,7 +547,7 @@ static int take_turn(struct drive *d)
 	return r;
 }
 
-static void pause_ended(void *arg)
+static void drive_pause_ended(void *arg)
 {
 	struct drive *d = arg;
 
@@ -585,7 +587,7 @@ int drive_run(const struct drive_rollout *rollout)
 	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++)
 		if (loop_on_signal(d.loop, signals[i], signal_came, &d))
 			return cli_error(CLI_FAILED, rollout->command, "out of memory");
-	loop_timer_init(&d.pause, pause_ended, &d);
+	loop_timer_init(&d.pause, drive_pause_ended, &d);
 	while (r == GO_ON) {
 		uint64_t begun_ms = loop_now_ms(d.loop);
 

@@ -70,7 +70,7 @@ int place_read(struct etcd *e, const char *key, struct plan *ret, uint64_t *ret_
 
 /* ---- writing ---- */
 
-static void append_put(const struct ask *a, struct buffer *body)
+static void append_value_put(const struct ask *a, struct buffer *body)
 {
 	json_writer_begin_object(body, NULL);
 	json_writer_begin_object(body, "request_put");
@@ -93,7 +93,7 @@ static int build_put(
 		a->revision ? &etcd_store_unchanged : &etcd_store_absent, a->revision);
 	json_writer_end_array(&r->body);
 	json_writer_begin_array(&r->body, "success");
-	append_put(a, &r->body);
+	append_value_put(a, &r->body);
 	json_writer_end_array(&r->body);
 	json_writer_end_object(&r->body);
 	return e ? e : r->body.error;
@@ -137,7 +137,7 @@ static int build_note(
 	(void)why;
 	json_writer_begin_object(&r->body, NULL);
 	json_writer_begin_array(&r->body, "success");
-	append_put(a, &r->body);
+	append_value_put(a, &r->body);
 	json_writer_end_array(&r->body);
 	json_writer_end_object(&r->body);
 	return e ? e : r->body.error;

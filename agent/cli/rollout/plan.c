@@ -108,7 +108,7 @@ static int damaged(char why[FILE_WHY], const char *member)
 	return -EINVAL;
 }
 
-static bool read_share(const struct node *n, uint32_t *ret)
+static bool read_percent(const struct node *n, uint32_t *ret)
 {
 	double x = n && n->type == NODE_INT      ? (double)n->integer
 		   : n && n->type == NODE_DOUBLE ? n->number
@@ -120,20 +120,20 @@ static bool read_share(const struct node *n, uint32_t *ret)
 	return true;
 }
 
-static int read_waves(const struct node *list, struct plan *ret)
+static int read_planned_waves(const struct node *list, struct plan *ret)
 {
 	if (!list || list->count == 0 || list->count > ROLLOUT_MAX_WAVES)
 		return -EINVAL;
 	for (const struct node *n = list->first; n; n = n->next) {
 		uint32_t *to = &ret->waves[ret->wave_count++];
 
-		if (!read_share(n, to) || (to > ret->waves && *to <= to[-1]))
+		if (!read_percent(n, to) || (to > ret->waves && *to <= to[-1]))
 			return -EINVAL;
 	}
 	return 0;
 }
 
-static bool read_text(const struct node *map, const char *name, char *text, size_t size)
+static bool read_member_text(const struct node *map, const char *name, char *text, size_t size)
 {
 	const struct node *n = node_member(map, name, NODE_STRING);
 
@@ -153,7 +153,7 @@ static int read_state(const struct node *map, struct plan *ret)
 	return ret->state == PLAN_NONE ? -EINVAL : 0;
 }
 
-static int read_plan(const struct node *map, struct plan *ret, char why[FILE_WHY])
+static int read_notes(const struct node *map, struct plan *ret, char why[FILE_WHY])
 {
 	int64_t wave = node_integer(map, "wave", -1), every = node_integer(map, "every_ms", -1);
 	int64_t timeout = node_integer(map, "timeout_ms", PLAN_TIMEOUT_MS);
@@ -164,20 +164,21 @@ static int read_plan(const struct node *map, struct plan *ret, char why[FILE_WHY
 	}
 	if (read_state(map, ret))
 		return damaged(why, "state");
-	if (read_waves(node_member(map, "waves", NODE_LIST), ret))
+	if (read_planned_waves(node_member(map, "waves", NODE_LIST), ret))
 		return damaged(why, "waves");
 	if (wave < 0 || (uint64_t)wave > ret->wave_count)
 		return damaged(why, "wave");
-	if (every < 0 || !read_share(node_find(map, "abort_at"), &ret->abort_at))
+	if (every < 0 || !read_percent(node_find(map, "abort_at"), &ret->abort_at))
 		return damaged(why, "every_ms or abort_at");
 	if (timeout < 0)
 		return damaged(why, "timeout_ms");
-	if (!read_text(map, "version", ret->version, sizeof(ret->version)) ||
-		!read_text(map, "driver", ret->driver, sizeof(ret->driver)) ||
-		!read_text(map, "by", ret->by, sizeof(ret->by)) ||
-		!read_text(map, "why", ret->why, sizeof(ret->why)))
+	if (!read_member_text(map, "version", ret->version, sizeof(ret->version)) ||
+		!read_member_text(map, "driver", ret->driver, sizeof(ret->driver)) ||
+		!read_member_text(map, "by", ret->by, sizeof(ret->by)) ||
+		!read_member_text(map, "why", ret->why, sizeof(ret->why)))
 		return damaged(why, "version, driver, by or why");
-	if (node_find(map, "digest") && !read_text(map, "digest", ret->digest, sizeof(ret->digest)))
+	if (node_find(map, "digest") &&
+		!read_member_text(map, "digest", ret->digest, sizeof(ret->digest)))
 		return damaged(why, "digest");
 	if (read_aborted(node_find(map, "aborted"), ret))
 		return damaged(why, "aborted");
@@ -201,7 +202,7 @@ static int read_labels(const struct node *map, struct plan *ret, char why[FILE_W
 }
 
 /* As an agent reads it: every error of the document itself. */
-static int check_document(const struct node *root, char why[FILE_WHY])
+static int check_plan_document(const struct node *root, char why[FILE_WHY])
 {
 	const struct rollout_host host = {.name = ""};
 	bool takes;
@@ -209,7 +210,7 @@ static int check_document(const struct node *root, char why[FILE_WHY])
 	return rollout_decide(root, &host, "", "", "", &takes, why);
 }
 
-static int read_document(const char *data, size_t len, struct plan *ret, char why[FILE_WHY])
+static int read_plan_document(const char *data, size_t len, struct plan *ret, char why[FILE_WHY])
 {
 	const struct node *root, *plan;
 	struct document_error error;
@@ -223,10 +224,10 @@ static int read_document(const char *data, size_t len, struct plan *ret, char wh
 	root = document_root(ret->document);
 	plan = node_find(root, "plan");
 	ret->salt = node_find(root, "salt") ? node_find(root, "salt")->text : NULL;
-	r = check_document(root, why);
+	r = check_plan_document(root, why);
 	if (r == 0)
 		r = read_labels(node_find(root, "labels"), ret, why);
-	return r == 0 && plan ? read_plan(plan, ret, why) : r;
+	return r == 0 && plan ? read_notes(plan, ret, why) : r;
 }
 
 int plan_read(const char *data, size_t len, struct plan *ret, char why[FILE_WHY])
@@ -240,7 +241,7 @@ int plan_read(const char *data, size_t len, struct plan *ret, char why[FILE_WHY]
 		return -EINVAL;
 	}
 	if (len)
-		r = read_document(data, len, ret, why);
+		r = read_plan_document(data, len, ret, why);
 	if (r)
 		plan_fini(ret);
 	return r;

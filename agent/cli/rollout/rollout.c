@@ -325,7 +325,7 @@ static int end_rollout(struct rollout *r, enum plan_state state)
 
 /* ---- status ---- */
 
-static int print_status(const struct rollout *r, const struct status_rollout *s)
+static int print_rollout_status(const struct rollout *r, const struct status_rollout *s)
 {
 	struct buffer out;
 	int code;
@@ -385,7 +385,7 @@ static int show_status(struct rollout *r)
 	if (tally_count(&p, r->config, rows, s.count, s.wall_ms, &t))
 		code = cli_error(CLI_FAILED, r->command, "out of memory");
 	else
-		code = print_status(r, &s);
+		code = print_rollout_status(r, &s);
 	free(rows);
 	roster_free(roster);
 	plan_fini(&p);
@@ -418,7 +418,7 @@ static int read_wave_list(void *target, const char *command, char *text)
 			      ROLLOUT_MAX_WAVES, text);
 }
 
-static int read_limit(void *target, const char *command, char *text)
+static int read_abort_limit(void *target, const char *command, char *text)
 {
 	struct plan *p = &((struct rollout *)target)->plan;
 	const char *end = text;
@@ -429,7 +429,7 @@ static int read_limit(void *target, const char *command, char *text)
 		"--abort-at takes a percentage above 0 and up to 100, as in 2%%, not '%s'", text);
 }
 
-static int read_label(void *target, const char *command, char *text)
+static int read_host_label(void *target, const char *command, char *text)
 {
 	struct plan *p = &((struct rollout *)target)->plan;
 	char *equals = strchr(text, '=');
@@ -460,7 +460,7 @@ static const struct option_row rollout_rows[] = {
 		"abort when P percent of the hosts that the waves have reached\nrejected the "
 		"version or "
 		"rolled it back (default 2%)",
-		OPTION_READ, .read = read_limit, .forms = START},
+		OPTION_READ, .read = read_abort_limit, .forms = START},
 	{"timeout", "DURATION",
 		"pause, with exit code 4, when no host runs the version for\nthat long (default "
 		"1h)",
@@ -470,7 +470,7 @@ static const struct option_row rollout_rows[] = {
 		"for)",
 		OPTION_TEXT, .at = offsetof(struct rollout, version), .forms = START},
 	{"label", "K=V", "only hosts with this label; repeat it for several", OPTION_READ,
-		.read = read_label, .forms = START},
+		.read = read_host_label, .forms = START},
 	{"salt", "TEXT", "another salt, another order of hosts (default: the config's name)",
 		OPTION_TEXT, .at = offsetof(struct rollout, plan.salt), .forms = START},
 	{"json", NULL, "print JSON", OPTION_FLAG, .at = offsetof(struct rollout, json),
@@ -543,7 +543,7 @@ static int check_rollout_options(struct rollout *r)
 	return etcd_check_options(&r->where);
 }
 
-static int run_verb(struct rollout *r)
+static int run_rollout_verb(struct rollout *r)
 {
 	switch (r->verb) {
 	case START:
@@ -574,7 +574,7 @@ static int open_and_run(struct rollout *r)
 		code = etcd_open(&r->where, &r->receipts);
 	if (code == CLI_OK) {
 		r->key = r->path ? r->path : etcd_rollout_key(r->document);
-		code = run_verb(r);
+		code = run_rollout_verb(r);
 	}
 	etcd_close(r->receipts);
 	etcd_close(r->document);

@@ -80,7 +80,7 @@ static void append_driver(const struct status_rollout *s, struct buffer *out)
 	buffer_append_string(out, "` goes on\n");
 }
 
-static void append_head(const struct status_rollout *s, struct buffer *out)
+static void append_status_head(const struct status_rollout *s, struct buffer *out)
 {
 	words_text(out, s->config);
 	if (s->plan->state != PLAN_NONE) {
@@ -139,7 +139,7 @@ int status_show(const struct status_rollout *s, struct buffer *out)
 {
 	struct roster_sum sum;
 
-	append_head(s, out);
+	append_status_head(s, out);
 	append_waves(s, out);
 	if (s->count == 0)
 		return out->error;
@@ -154,7 +154,7 @@ int status_show(const struct status_rollout *s, struct buffer *out)
 
 /* ---- JSON ---- */
 
-static void json_percent(struct buffer *out, const char *name, uint32_t percent)
+static void json_plan_percent(struct buffer *out, const char *name, uint32_t percent)
 {
 	char text[16];
 
@@ -174,10 +174,10 @@ static void json_plan(struct buffer *out, const struct status_rollout *s)
 	const struct plan *p = s->plan;
 
 	json_writer_text(out, "version", wanted_version(p));
-	json_percent(out, "percent", plan_percent(p));
+	json_plan_percent(out, "percent", plan_percent(p));
 	json_writer_number(out, "wave", p->wave);
 	json_writer_number(out, "every_ms", p->every_ms);
-	json_percent(out, "abort_at", p->abort_at);
+	json_plan_percent(out, "abort_at", p->abort_at);
 	json_writer_number(out, "timeout_ms", p->timeout_ms);
 	if (p->state == PLAN_RUNNING) {
 		json_writer_boolean(out, "driven", is_driven(s));
@@ -204,7 +204,7 @@ int status_json(const struct status_rollout *s, struct buffer *out)
 	for (size_t i = 0; i < count_waves(p); i++) {
 		json_writer_begin_object(out, NULL);
 		if (p->state != PLAN_NONE)
-			json_percent(out, "percent", p->waves[i]);
+			json_plan_percent(out, "percent", p->waves[i]);
 		json_counts(out, &s->tally->waves[i]);
 		json_writer_end_object(out);
 	}

@@ -55,7 +55,7 @@ enum tally_stand tally_stand_of(const struct roster_row *row, const char *versio
 
 /* ---- waves ---- */
 
-static bool has_labels(const struct plan *p, const struct receipt *receipt)
+static bool has_plan_labels(const struct plan *p, const struct receipt *receipt)
 {
 	for (size_t i = 0; i < p->label_count; i++) {
 		bool found = false;
@@ -77,7 +77,7 @@ static int find_wave(
 	int r = rollout_place(p->salt ? p->salt : config, row->host, &place);
 
 	*ret = p->wave_count;
-	if (r || !has_labels(p, row->receipt))
+	if (r || !has_plan_labels(p, row->receipt))
 		return r;
 	for (size_t i = p->wave_count; i > 0; i--)
 		if (p->waves[i - 1] == PLAN_WHOLE || place < p->waves[i - 1] / 1000.0)
@@ -103,19 +103,19 @@ static int find_now(const struct plan *p, const char *config, const struct roste
 	return r;
 }
 
-static void add_host(struct tally_wave *w, enum tally_stand stand)
+static void count_host(struct tally_wave *w, enum tally_stand stand)
 {
 	w->hosts++;
 	w->stands[stand]++;
 }
 
-static void name_host(struct tally *t, const struct roster_row *row, enum tally_stand stand)
+static void name_open_host(struct tally *t, const struct roster_row *row, enum tally_stand stand)
 {
 	size_t n = t->begun.stands[stand];
 
 	if (n < TALLY_NAMED)
 		t->named[stand][n] = row;
-	add_host(&t->begun, stand);
+	count_host(&t->begun, stand);
 }
 
 int tally_count(const struct plan *p, const char *config, const struct roster_row *rows,
@@ -131,9 +131,9 @@ int tally_count(const struct plan *p, const char *config, const struct roster_ro
 
 		r = by_hand ? find_now(p, config, &rows[i], wall_ms, &wave)
 			    : find_wave(p, config, &rows[i], &wave);
-		add_host(wave < waves ? &ret->waves[wave] : &ret->outside, stand);
+		count_host(wave < waves ? &ret->waves[wave] : &ret->outside, stand);
 		if (wave < (by_hand ? 1 : p->wave))
-			name_host(ret, &rows[i], stand);
+			name_open_host(ret, &rows[i], stand);
 	}
 	return r;
 }
@@ -155,7 +155,7 @@ int tally_least(const struct plan *p, const char *config, const struct roster_ro
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < count; i++) {
-		if (rows[i].silent || !has_labels(p, rows[i].receipt))
+		if (rows[i].silent || !has_plan_labels(p, rows[i].receipt))
 			continue;
 		r = rollout_place(p->salt ? p->salt : config, rows[i].host, &place);
 		least = r == 0 && place < least ? place : least;

@@ -135,7 +135,7 @@ const char *served_ending(const struct served_document *d)
 	return strlen(d->name) == strlen(d->path) ? "" : d->path + stem_len(d->path);
 }
 
-static void write_config(
+static void write_served_config(
 	const struct served_document *d, const struct served_from *from, struct buffer *out)
 {
 	size_t len = stem_len(d->path);
@@ -162,6 +162,6 @@ int served_write(const struct served *s, const struct served_from *from, struct 
 		buffer_append_string(out, "    insecure: true\n");
 	buffer_append_string(out, "configs:\n");
 	for (size_t i = 0; i < s->count; i++)
-		write_config(&s->documents[i], from, out);
+		write_served_config(&s->documents[i], from, out);
 	return out->error;
 }

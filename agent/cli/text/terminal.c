@@ -29,7 +29,7 @@ bool terminal_size(size_t *ret_columns, size_t *ret_rows)
 	return true;
 }
 
-static int write_all(const char *data, size_t len)
+static int write_whole_text(const char *data, size_t len)
 {
 	while (len) {
 		ssize_t n = write(STDOUT_FILENO, data, len);
@@ -58,7 +58,7 @@ int terminal_enter(void)
 	if (tcsetattr(STDIN_FILENO, TCSADRAIN, &raw))
 		return -errno;
 	taken = true;
-	return write_all(ENTER, sizeof(ENTER) - 1);
+	return write_whole_text(ENTER, sizeof(ENTER) - 1);
 }
 
 void terminal_leave(void)
@@ -66,7 +66,7 @@ void terminal_leave(void)
 	if (!taken)
 		return;
 	taken = false;
-	write_all(LEAVE, sizeof(LEAVE) - 1);
+	write_whole_text(LEAVE, sizeof(LEAVE) - 1);
 	tcsetattr(STDIN_FILENO, TCSADRAIN, &before);
 }
 
@@ -121,7 +121,7 @@ int terminal_draw(const char *frame, size_t len, size_t rows)
 		frame += n + 1;
 		buffer_append_string(&out, frame < end && rows > 1 ? "\033[K\r\n" : "\033[K\033[J");
 	}
-	r = out.error ? out.error : write_all(out.data, out.len);
+	r = out.error ? out.error : write_whole_text(out.data, out.len);
 	buffer_fini(&out);
 	return r;
 }

@@ -62,7 +62,7 @@ static const struct command_line build_line = {
 
 /* ---- the document ---- */
 
-static bool ends_in(const char *name, const char *ending)
+static bool name_ends_in(const char *name, const char *ending)
 {
 	size_t len = strlen(name), n = strlen(ending);
 
@@ -72,7 +72,7 @@ static bool ends_in(const char *name, const char *ending)
 static int parse_document(
 	const struct options *o, const struct buffer *text, struct document **ret_document)
 {
-	enum document_type type = ends_in(o->file, ".json") ? DOCUMENT_JSON : DOCUMENT_YAML;
+	enum document_type type = name_ends_in(o->file, ".json") ? DOCUMENT_JSON : DOCUMENT_YAML;
 	struct document_error e = {0};
 	int r = document_parse(type, text->data ? text->data : "", text->len, 0, ret_document, &e);
 
@@ -84,7 +84,7 @@ static int parse_document(
 	return r ? cli_error(CLI_FAILED, o->command, "%s: %s", o->file, e.message) : CLI_OK;
 }
 
-static int read_document(const struct options *o, struct document **ret_document)
+static int read_built_document(const struct options *o, struct document **ret_document)
 {
 	char why[FILE_WHY];
 	struct buffer text;
@@ -236,7 +236,7 @@ static int check_build_options(const struct options *o)
 	if (!o->output)
 		return options_misused(
 			&build_line, o->command, "name the snapshot to write with -o");
-	if (!ends_in(slash ? slash + 1 : o->output, ENDING))
+	if (!name_ends_in(slash ? slash + 1 : o->output, ENDING))
 		return cli_error(CLI_USAGE, o->command,
 			"-o takes the name of a snapshot, NAME" ENDING ", not '%s'", o->output);
 	if (o->schema_dir && !o->schema)
@@ -258,7 +258,7 @@ int cli_build(int argc, char **argv)
 	o.file = argv[optind];
 	r = check_build_options(&o);
 	if (r == CLI_OK)
-		r = read_document(&o, &d);
+		r = read_built_document(&o, &d);
 	if (r == CLI_OK)
 		r = build_snapshot(&o, document_root(d));
 	document_free(d);

@@ -44,7 +44,7 @@ static const struct command_line get_line = {
 };
 
 /* The agent makes a control page for each config that is to have a snapshot. */
-static bool is_configured(const char *dir, const char *config)
+static bool is_config_known(const char *dir, const char *config)
 {
 	char path[PATH_MAX];
 	int n = snprintf(path, sizeof(path), "%s/%s.gen", dir, config);
@@ -60,7 +60,7 @@ static int report_no_snapshot(const char *command, const char *config)
 
 	if (strchr(config, '/'))
 		return cli_error(CLI_NOT_FOUND, command, "there is no snapshot %s", config);
-	if (is_configured(dir, config))
+	if (is_config_known(dir, config))
 		return cli_error(CLI_NOT_FOUND, command,
 			"config %s is configured, but nothing of it is published yet: 'pullet "
 			"status %s' says why",
@@ -82,7 +82,7 @@ void cli_note_waiting(const char *command, const char *config)
 	struct names names;
 
 	names_init(&names, config);
-	if (strchr(config, '/') || is_configured(dir, config) ||
+	if (strchr(config, '/') || is_config_known(dir, config) ||
 		names_of_snapshots(dir, names_add, &names) || names.count == 0)
 		cli_note(command, "nothing is published as %s yet, waiting", config);
 	else
@@ -110,7 +110,7 @@ int cli_open(const char *command, const char *config, unsigned flags, struct pul
 
 /* ---- types ---- */
 
-static bool to_string(struct pullet *p, const char *key, struct buffer *out)
+static bool print_string(struct pullet *p, const char *key, struct buffer *out)
 {
 	const char *text = pullet_get_string(p, key, NULL);
 
@@ -126,7 +126,7 @@ static bool put_int(int64_t with_0, int64_t with_1, struct buffer *out)
 	return with_0 == with_1;
 }
 
-static bool to_int(struct pullet *p, const char *key, struct buffer *out)
+static bool print_int(struct pullet *p, const char *key, struct buffer *out)
 {
 	return put_int(pullet_get_int(p, key, 0), pullet_get_int(p, key, 1), out);
 }
@@ -136,12 +136,12 @@ static bool to_duration(struct pullet *p, const char *key, struct buffer *out)
 	return put_int(pullet_get_duration_ms(p, key, 0), pullet_get_duration_ms(p, key, 1), out);
 }
 
-static bool to_size(struct pullet *p, const char *key, struct buffer *out)
+static bool print_size(struct pullet *p, const char *key, struct buffer *out)
 {
 	return put_int(pullet_get_size(p, key, 0), pullet_get_size(p, key, 1), out);
 }
 
-static bool to_bool(struct pullet *p, const char *key, struct buffer *out)
+static bool print_bool(struct pullet *p, const char *key, struct buffer *out)
 {
 	bool value = pullet_get_bool(p, key, false);
 
@@ -152,7 +152,7 @@ static bool to_bool(struct pullet *p, const char *key, struct buffer *out)
 }
 
 /* The shortest text that reads back. */
-static bool to_double(struct pullet *p, const char *key, struct buffer *out)
+static bool print_double(struct pullet *p, const char *key, struct buffer *out)
 {
 	double with_0 = pullet_get_double(p, key, 0), with_1 = pullet_get_double(p, key, 1);
 	char text[40];
@@ -173,12 +173,12 @@ static const struct type {
 	bool (*convert)(struct pullet *p, const char *key, struct buffer *out);
 	bool quoted; /* in JSON; a number it does not have (inf, nan) is too */
 } types[] = {
-	{"string", "a text", to_string, true},
-	{"int", "an integer such as 17", to_int, false},
-	{"double", "a number such as 0.5", to_double, false},
-	{"bool", "true or false", to_bool, false},
+	{"string", "a text", print_string, true},
+	{"int", "an integer such as 17", print_int, false},
+	{"double", "a number such as 0.5", print_double, false},
+	{"bool", "true or false", print_bool, false},
 	{"duration", "a duration such as \"10s\"", to_duration, false},
-	{"size", "a size such as \"64KiB\"", to_size, false},
+	{"size", "a size such as \"64KiB\"", print_size, false},
 };
 
 static const struct type *find_type(const char *name)

@@ -27,7 +27,7 @@ static int read_change(void *target, const char *command, char *text)
 		CLI_USAGE, command, "--on-change takes restart, signal or nothing, not '%s'", text);
 }
 
-static int read_signal(void *target, const char *command, char *text)
+static int read_stop_signal(void *target, const char *command, char *text)
 {
 	const char *why = settings_parse_signal(text, &((struct runner *)target)->signal);
 
@@ -43,7 +43,7 @@ static const struct option_row run_rows[] = {
 		"nothing: leave it alone",
 		OPTION_READ, .read = read_change},
 	{"signal", "SIG", "with --on-change signal: HUP, USR1, USR2, TERM, INT, QUIT or WINCH",
-		OPTION_READ, .read = read_signal},
+		OPTION_READ, .read = read_stop_signal},
 	{"debounce", "D", "changes within that time are one (default 1s; five times that at most)",
 		OPTION_DURATION, .at = offsetof(struct runner, debounce_ms), .max = 3600000,
 		.takes = "at most 1h"},

@@ -21,7 +21,7 @@
 
 #define DEBOUNCES 5 /* changes that go on wait for that many at most */
 
-static uint64_t now_ms(void)
+static uint64_t clock_now_ms(void)
 {
 	return sys_real.now_ms();
 }
@@ -29,7 +29,7 @@ static uint64_t now_ms(void)
 /* ---- versions ---- */
 
 /* Moves to the newest version. */
-static void take_newest(struct runner *r)
+static void take_newest_version(struct runner *r)
 {
 	int error = pullet_refresh(r->p);
 
@@ -42,7 +42,7 @@ static void take_newest(struct runner *r)
 }
 
 /* Reads the environment for the next start. False, with its sentence printed. */
-static bool read_next(struct runner *r)
+static bool read_next_version(struct runner *r)
 {
 	struct exec_env found;
 	struct export_error e = {"out of memory"};
@@ -60,7 +60,7 @@ static bool read_next(struct runner *r)
 /* ---- the program ---- */
 
 /* -1, or the exit code. */
-static int start_program(struct runner *r)
+static int start_runner_program(struct runner *r)
 {
 	int error;
 
@@ -78,13 +78,13 @@ static int start_program(struct runner *r)
 static void ask_to_end(struct runner *r)
 {
 	r->stopping = true;
-	r->kill_at_ms = now_ms() + r->grace_ms;
+	r->kill_at_ms = clock_now_ms() + r->grace_ms;
 	kill(r->child.pid, SIGTERM);
 }
 
 static void handle_restart(struct runner *r)
 {
-	if (!read_next(r)) {
+	if (!read_next_version(r)) {
 		cli_note(r->command, "the program goes on with the values of before");
 	} else if (!exec_env_same(&r->environment, &r->next)) {
 		cli_note(r->command, "%s is at generation %" PRIu64 ": restarting %s", r->config,
@@ -97,7 +97,7 @@ static void handle_restart(struct runner *r)
 static void handle_change(struct runner *r)
 {
 	r->first_change_ms = r->change_at_ms = 0;
-	take_newest(r);
+	take_newest_version(r);
 	if (pullet_generation(r->p) == r->generation)
 		return;
 	r->generation = pullet_generation(r->p);
@@ -109,7 +109,7 @@ static void handle_change(struct runner *r)
 
 static void put_change_off(struct runner *r)
 {
-	uint64_t now = now_ms(), last;
+	uint64_t now = clock_now_ms(), last;
 
 	if (!r->first_change_ms)
 		r->first_change_ms = now;
@@ -200,16 +200,16 @@ static int take_signals(struct runner *r)
 /* Before the first start. -1, or the exit code. */
 static int take_first(struct runner *r)
 {
-	take_newest(r);
+	take_newest_version(r);
 	if (pullet_generation(r->p) == 0)
-		return now_ms() - r->since_ms < r->timeout_ms
+		return clock_now_ms() - r->since_ms < r->timeout_ms
 			       ? -1
 			       : cli_error(CLI_TIMED_OUT, r->command,
 					 "nothing was published as %s in that time", r->config);
 	if (check_freshness(r) != CLI_OK)
 		return CLI_FAILED;
 	r->generation = pullet_generation(r->p);
-	return read_next(r) ? start_program(r) : CLI_FAILED;
+	return read_next_version(r) ? start_runner_program(r) : CLI_FAILED;
 }
 
 /* The program and all that it left have ended. -1: it was started again; or the exit code. */
@@ -218,10 +218,10 @@ static int finish_program(struct runner *r)
 	if (!r->stopping || r->ending)
 		return r->code;
 	r->code = -1;
-	take_newest(r);
+	take_newest_version(r);
 	r->generation = pullet_generation(r->p);
-	read_next(r); /* if it fits none, that of the change is there */
-	return start_program(r);
+	read_next_version(r); /* if it fits none, that of the change is there */
+	return start_runner_program(r);
 }
 
 static void report_orphans(struct runner *r)
@@ -234,13 +234,13 @@ static void report_orphans(struct runner *r)
 		r->child.argv[0], count, count == 1 ? "process" : "processes",
 		count == 1 ? "gets" : "get");
 	if (!r->kill_at_ms)
-		r->kill_at_ms = now_ms() + r->grace_ms;
+		r->kill_at_ms = clock_now_ms() + r->grace_ms;
 }
 
 /* -1, or the exit code. */
-static int take_turn(struct runner *r)
+static int wait_for_turn(struct runner *r)
 {
-	uint64_t now = now_ms();
+	uint64_t now = clock_now_ms();
 	int code;
 
 	if (!r->environment.list)
@@ -276,7 +276,7 @@ static void wait_for_event(struct runner *r)
 {
 	struct pollfd fds[] = {
 		{.fd = r->child.signals, .events = POLLIN}, {.fd = r->news, .events = POLLIN}};
-	uint64_t until = UINT64_MAX, now = now_ms(), count;
+	uint64_t until = UINT64_MAX, now = clock_now_ms(), count;
 
 	if (!r->environment.list && r->timeout_ms < UINT64_MAX)
 		until = r->since_ms + r->timeout_ms;
@@ -306,13 +306,13 @@ static int run_program(struct runner *r)
 			r->config);
 	if (pullet_generation(r->p) == 0)
 		cli_note_waiting(r->command, r->config);
-	r->since_ms = now_ms();
-	code = take_turn(r);
+	r->since_ms = clock_now_ms();
+	code = wait_for_turn(r);
 	while (code < 0) {
 		wait_for_event(r);
 		code = take_signals(r);
 		if (code < 0)
-			code = take_turn(r);
+			code = wait_for_turn(r);
 	}
 	return code;
 }

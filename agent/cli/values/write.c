@@ -28,7 +28,7 @@ struct tree {
 	struct export_error *error;
 };
 
-static int reject_key(struct tree *t, const char *key, const char *sentence)
+static int reject_written_key(struct tree *t, const char *key, const char *sentence)
 {
 	snprintf(t->error->message, sizeof(t->error->message), "'%.80s' %s", key, sentence);
 	return -EINVAL;
@@ -135,10 +135,11 @@ static int find_parent(struct tree *t, struct item *item)
 		item->parent = bsearch(
 			&wanted, t->items, (size_t)(item - t->items), sizeof(*item), compare_items);
 	if (!item->parent || !is_list_or_map(&item->parent->node))
-		return reject_key(t, item->key, "is in no list or map: the snapshot is not whole");
+		return reject_written_key(
+			t, item->key, "is in no list or map: the snapshot is not whole");
 	item->depth = item->parent->depth + 1;
 	if (item->depth > DOCUMENT_MAX_DEPTH)
-		return reject_key(t, item->key, "is too deep for a document");
+		return reject_written_key(t, item->key, "is too deep for a document");
 	item->node.key = segment;
 	item->node.key_len = item->key_len - start;
 	if (!memchr(segment, '\\', item->node.key_len))
@@ -199,7 +200,7 @@ static int build_tree(struct tree *t, struct pullet *p)
 
 	/* the library leaves a bad record out: nothing is better than a part of it */
 	if (r || (!below && t->count != pullet_count(p)))
-		return reject_key(
+		return reject_written_key(
 			t, "this version", "cannot be read whole: the snapshot is damaged");
 	for (size_t i = 0; i < t->count && r == 0; i++)
 		r = find_parent(t, &t->items[i]);
@@ -214,11 +215,12 @@ static int write_selected_tree(struct tree *t, enum document_type type, struct b
 	for (size_t i = 0; i < t->count && type == DOCUMENT_JSON; i++)
 		if (t->items[i].selected && t->items[i].node.type == NODE_DOUBLE &&
 			!isfinite(t->items[i].node.number))
-			return reject_key(
+			return reject_written_key(
 				t, t->items[i].key, "is no finite number: JSON has none such");
 	r = document_write(root, type, out);
 	if (r == -EINVAL)
-		reject_key(t, "this version", "has a text that cannot be written: not UTF-8?");
+		reject_written_key(
+			t, "this version", "has a text that cannot be written: not UTF-8?");
 	return r;
 }
 

@@ -37,7 +37,7 @@
 #define MAX_CONF_D 1000
 
 /* No key in any file: an installation that nobody has touched yet. */
-static bool is_untouched(const struct loader *l)
+static bool is_loader_empty(const struct loader *l)
 {
 	for (size_t i = 0; i < LOADER_MAX_KEYS; i++)
 		if (l->root_seen[i].file)
@@ -49,7 +49,7 @@ static void complain_no_config(struct loader *l, struct place whole)
 {
 	const char *slash = strrchr(whole.file, '/');
 
-	if (is_untouched(l))
+	if (is_loader_empty(l))
 		loader_complain(l, whole,
 			"nothing is configured in %.*s: add a config under \"configs\" "
 			"(pullet.yaml(5) has examples)",
@@ -177,7 +177,7 @@ static void load_environment(struct loader *l, const struct document *d)
 }
 
 /* With what the environment has to say. */
-static void read_document(struct loader *l, const struct document *d)
+static void read_settings_document(struct loader *l, const struct document *d)
 {
 	struct document *filled = NULL;
 	int r;
@@ -230,7 +230,7 @@ static void parse_config_file(struct loader *l, const char *file, const char *da
 	if (r == 0 && complain_odd_blank(l)) {
 		l->config_missed = true;
 	} else if (r == 0) {
-		read_document(l, d);
+		read_settings_document(l, d);
 	} else if (r == -ENOMEM) {
 		l->no_memory = true;
 	} else {
@@ -331,7 +331,7 @@ bool settings_is_untouched(const char *path)
 	if (l.s) {
 		load_file(&l, loader_copy(&l, path));
 		load_parts(&l, path);
-		untouched = is_untouched(&l);
+		untouched = is_loader_empty(&l);
 	}
 	if (finish_loading(&l, path, &s) == 0)
 		settings_free(s);
