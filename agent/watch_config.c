@@ -20,6 +20,7 @@
 
 #define MAX_FILES 1000 /* of conf.d; more are an error of the configuration */
 
+#define MAX_UNASKED 3 /* reloads, without an event between them */
 #define OWN_FOLDERS 3 /* of the configuration, conf.d, the link's target */
 
 struct folder {
@@ -38,6 +39,7 @@ struct watch_config {
 	size_t folder_count;
 	struct loop_timer due;
 	uint64_t first_ms; /* of the events that are not looked at yet; 0 = there is none */
+	unsigned unasked;  /* reloads since the last event */
 };
 
 /* ---- comparing ---- */
@@ -137,17 +139,24 @@ void watched_files_add(void *files, const char *path)
 
 /* ---- watching ---- */
 
-static void noticed(void *arg, const char *cause)
+static void arm_look(struct watch_config *w)
 {
-	struct watch_config *w = arg;
 	uint64_t now_ms = loop_now_ms(w->loop), due_ms = now_ms + WATCH_CONFIG_QUIET_MS;
 
-	(void)cause;
 	if (!w->first_ms)
 		w->first_ms = now_ms;
 	if (due_ms > w->first_ms + WATCH_CONFIG_LONGEST_MS)
 		due_ms = w->first_ms + WATCH_CONFIG_LONGEST_MS;
 	loop_timer_set(w->loop, &w->due, due_ms);
+}
+
+static void noticed(void *arg, const char *cause)
+{
+	struct watch_config *w = arg;
+
+	(void)cause;
+	w->unasked = 0;
+	arm_look(w);
 }
 
 static void leave_folders(struct watch_config *w)
@@ -216,6 +225,7 @@ static void look_at_files(void *arg)
 	watch_folders(w);
 	if (look_at_own(w->path) == w->seen->own && look_at_named(w->seen) == w->seen->hash)
 		return;
+	w->unasked++;
 	log_info("the configuration changed: reading it again", "file", w->path);
 	w->changed(w->arg);
 }
@@ -258,8 +268,9 @@ void watch_config_set(struct watch_config *w, bool on)
 		stop_watching(w);
 		return;
 	}
-	if (w->watch) {
-		noticed(w, NULL);
+	if (w->watch) { /* it may have changed while it was read; some files are never the same */
+		if (w->unasked <= MAX_UNASKED)
+			arm_look(w);
 		return;
 	}
 	w->watch = file_watch_new(w->loop);

@@ -81,12 +81,16 @@ void dry_run_ended(struct config *c)
 	struct buffer line;
 
 	config_status(c, &s);
-	if (s.outcome != CONFIG_FAILED)
+	if (s.outcome != CONFIG_FAILED && s.outcome != CONFIG_HELD)
 		return;
 	buffer_init(&line, 16384);
 	buffer_printf(&line, "%s: %s: %s\n", c->settings->name,
-		s.rejections ? "rejected" : "failed",
-		sentence_show(shown, sizeof(shown), s.last_error, AUDIENCE_OPERATOR));
+		s.outcome == CONFIG_HELD ? "held"
+		: s.rejections           ? "rejected"
+					 : "failed",
+		sentence_show(shown, sizeof(shown),
+			s.outcome == CONFIG_HELD && s.rejected_why ? s.rejected_why : s.last_error,
+			AUDIENCE_OPERATOR));
 	print_line(&line);
 	buffer_fini(&line);
 }

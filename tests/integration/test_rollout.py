@@ -184,7 +184,8 @@ class Driver(Case):
         """Receipts of these hosts, in one transaction."""
         values, leases = {}, {}
         for host in hosts:
-            config = {'generation': 1, 'version': 'v1', 'digest': '0' * 16, 'state': 'ok', 'since_ms': 1700000000000, 'pulled_ms': 10, **web}
+            config = {'generation': 1, 'version': 'v1', 'state': 'ok', 'since_ms': 1700000000000, 'pulled_ms': 10, **web}
+            config['digest'] = config['version'][1:] * 16
             receipt = {'v': 1, 'host': host, 'pullet': '0.1.0', 'since_ms': 1, 'labels': {}, 'configs': {'web': config}}
             values[PREFIX + 'known/' + host] = json.dumps({'v': 1, 'first_ms': 1, 'labels': {}, 'configs': ['web']})
             values[PREFIX + host] = json.dumps(receipt)
@@ -213,7 +214,7 @@ class Driver(Case):
         self.assertRegex(self.lines(driver, 0), 'wave 2 of 2: 18 of 20 hosts run v2; the rollout is finished$')
         self.assertIn('is finished: it cannot be resumed', self.rollout('resume', check=1)[1])
         self.assertIn('aborted: no other host takes it', self.rollout('abort')[0])
-        self.assertEqual((self.document()['percent'], self.document()['version']), (0, ['v2', '0' * 16]))
+        self.assertEqual((self.document()['percent'], self.document()['version']), (0, ['v2', '2' * 16]))
 
     def test_it_is_aborted_when_the_share_is_reached_and_not_before(self):
         driver = self.drive('start', '--version', 'v2', '--waves', '50%,100%', '--abort-at', f'{200 / len(self.half):.3f}')
@@ -269,7 +270,7 @@ class Driver(Case):
         second.log.wait('wave 1 of 2')
         self.assertRegex(self.lines(first, 1), 'root .* has taken the rollout over|uid .* has taken the rollout over')
         before = self.etcd.get(DOCUMENT)
-        self.until(lambda: self.etcd.get(DOCUMENT + '.driver'), lambda: 'no note of the driver')
+        self.until(lambda: self.etcd.get(DOCUMENT + '#driver'), lambda: 'no note of the driver')
         self.assertRegex(self.rollout('status')[0], r'\n  the command that drives it spoke \d+s ago\n')
         self.assertTrue(self.status()['driven'])
         second.signal(signal.SIGINT)
@@ -279,8 +280,8 @@ class Driver(Case):
         self.assertIn('nobody drives it: the command that did has ended: `pullet rollout resume web` goes on', self.rollout('status')[0])
         self.assertFalse(self.status()['driven'])
         # one that was killed: its last note grows old
-        note = json.loads(self.etcd.get(DOCUMENT + '.driver'))
-        self.etcd.put(DOCUMENT + '.driver', json.dumps({**note, 'at_ms': 1700000000000}))
+        note = json.loads(self.etcd.get(DOCUMENT + '#driver'))
+        self.etcd.put(DOCUMENT + '#driver', json.dumps({**note, 'at_ms': 1700000000000}))
         self.assertIn('nobody drives it: the command that did spoke last at 2023-11-14T22:13:20Z: `pullet rollout resume web`', self.rollout('status')[0])
         third = self.drive('resume')
         third.log.wait('wave 1 of 2')

@@ -3,12 +3,15 @@
 The image is built with buildah from the Containerfile, on a base where the Debian packages are installed already, so that nothing is compiled. A
 container is then a PID and a mount namespace with the image as its root, read-only, and volumes as Kubernetes makes them.
 """
+import contextlib
 import glob
+import http.client
 import json
 import os
 import re
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import tempfile
@@ -22,6 +25,7 @@ from harness import FaultServer, Program, good  # noqa: E402
 
 PACKAGES = os.path.join(harness.BUILD, 'packages')
 GROUP = 65532  # fsGroup of the examples
+PROBES = 'startupProbe', 'readinessProbe', 'livenessProbe'
 UNKNOWN = 12345  # a user that nobody has heard of, as OpenShift gives out
 
 
@@ -325,11 +329,14 @@ class Examples(Container):
         os.symlink('..2026', f'{self.root}{place}/..data')
 
     def begin(self):
-        """Its pullet with its configuration, but this test's server."""
+        """Its pullet with its configuration, but this test's server, and a free port."""
+        with socket.socket() as s:
+            s.bind(('127.0.0.1', 0))
+            self.port = s.getsockname()[1]
         text = self.kinds['ConfigMap']['data']['pullet.yaml']
         secret = self.kinds['Secret']['stringData']
         mode = next(v for v in self.pod['volumes'] if v['name'] == 'secrets')['secret']['defaultMode']
-        text = text.replace('https://config.example', self.server.url).replace('interval: 30s', 'interval: 200ms')
+        text = text.replace('https://config.example', self.server.url).replace('interval: 30s', 'interval: 200ms').replace('0.0.0.0:9377', f'127.0.0.1:{self.port}')
         self.volume_of({'pullet.yaml': text}, '/etc/pullet', 0o644)
         self.volume_of(secret, '/run/secrets/pullet', mode)
         check = self.start('-t')
@@ -348,18 +355,27 @@ class Examples(Container):
         self.check_structure()
         self.begin()
         self.assertEqual(self.pullet['restartPolicy'], 'Always')
-        probes = {kind: self.pullet[kind]['exec']['command'] for kind in ('startupProbe', 'readinessProbe', 'livenessProbe')}
         p = self.start(*self.pullet.get('args', []))
         p.log.wait('404')
-        self.assertEqual([self.exec(p, *probes[k])[0] for k in ('startupProbe', 'readinessProbe', 'livenessProbe')], [1, 1, 0])
+        self.assertEqual([self.probe(k) for k in PROBES], [503, 200, 200])
         self.answer = good(b'a: 1\n')
         p.log.wait('published config=')
-        self.assertEqual([self.exec(p, *probes[k])[0] for k in ('startupProbe', 'readinessProbe', 'livenessProbe')], [0, 0, 0])
+        self.assertEqual([self.probe(k) for k in PROBES], [200, 200, 200])
         self.assertEqual(set(self.authorization), {'Bearer replace-me'})
         self.application_reads()
         os.kill(self.inside(p), signal.SIGSTOP)
         self.addCleanup(os.kill, self.inside(p), signal.SIGCONT)
-        self.assertNotEqual(self.exec(p, *probes['livenessProbe'], timeout=1)[0], 0)
+        self.assertIsNone(self.probe('livenessProbe'))
+
+    def probe(self, kind):
+        """As kubelet does: the status, None when the time is up."""
+        asked = self.pullet[kind]['httpGet']
+        self.assertEqual(asked['port'], 'pullet')
+        connection = http.client.HTTPConnection('127.0.0.1', self.port, timeout=1 if kind == 'livenessProbe' else harness.DEADLINE)
+        with contextlib.closing(connection), contextlib.suppress(TimeoutError):
+            connection.request('GET', asked['path'])
+            return connection.getresponse().status
+        return None
 
     def application_reads(self):
         """Another user of the same group, by a read-only mount of the volume."""

@@ -66,8 +66,10 @@ class Rules(harness.Case):
             self.assertIn(rule['labels']['severity'], ('critical', 'warning', 'info'))
 
     def test_nothing_that_can_be_wrong_on_each_host_is_critical(self):
-        """Ten thousand hosts whose server is gone are one page."""
+        """Ten thousand hosts whose server is gone are one page. A rollout that is aborted breaks nothing."""
         for rule in rules():
+            if rule['alert'] == 'PulletFleetHeld':
+                continue
             self.assertEqual(rule['labels']['severity'] == 'critical', bool(re.search(r'avg by \(job(, config)?\)', rule['expr'])), rule['alert'])
 
 

@@ -145,7 +145,7 @@ static void write_note(struct drive *d)
 	r = place_write_note(d->o->document, d->o->key, &note, why);
 	if (r && !d->note_failed)
 		say_progress(d,
-			"cannot write %s.driver to %s: %s: `pullet rollout status` does not know "
+			"cannot write %s#driver to %s: %s: `pullet rollout status` does not know "
 			"that this command lives",
 			d->o->key, etcd_name(d->o->document), why);
 	d->note_failed = r;
@@ -180,6 +180,8 @@ static int end_plan(struct drive *d, enum plan_state state, const char *why)
 	next.state = state;
 	next.since_ms = loop_sys(d->loop)->wall_ms();
 	snprintf(next.why, sizeof(next.why), "%s", why);
+	if (state == PLAN_FINISHED)
+		plan_forget_aborted(&next);
 	return write_plan(d, &next);
 }
 
@@ -370,13 +372,13 @@ static int follow_wave(struct drive *d, const struct tally *t)
 	return begin_wave(d, d->plan.wave + 1);
 }
 
-/* Notes the digest of the version's bytes, for an abort, as soon as a receipt has it. */
+/* Notes the digest of the version's bytes, for an abort, as the receipts have it by now. */
 static bool learn_digest(struct drive *d, const struct roster_row *rows, size_t count)
 {
 	const char *digest = tally_digest(rows, count, d->plan.version);
 	struct plan next = d->plan;
 
-	if (d->plan.digest[0] || !digest)
+	if (!digest || strcmp(d->plan.digest, digest) == 0)
 		return false;
 	snprintf(next.digest, sizeof(next.digest), "%s", digest);
 	write_plan(d, &next);

@@ -143,13 +143,13 @@ static int build_note(
 	return e ? e : r->body.error;
 }
 
-/* Asks about KEY.driver. */
+/* Asks about KEY#driver. */
 static int ask_note(struct etcd *e, etcd_build build, const char *key, const struct buffer *value,
 	struct etcd_store_answer *ret, char why[FILE_WHY])
 {
 	struct ask ask = {.value = value};
 	char *own;
-	int r = asprintf(&own, "%s.driver", key);
+	int r = asprintf(&own, "%s#driver", key);
 
 	if (r < 0) {
 		snprintf(why, FILE_WHY, "out of memory");

@@ -21,7 +21,7 @@ int place_write(struct etcd *e, const char *key, const struct plan *p, uint64_t 
 
 /*
  * The note of the command that drives a rollout, in a key of its own beside the document,
- * KEY.driver:
+ * KEY#driver:
  * {"v":1, "driver", "at_ms"}. The document itself is watched by agents, and would make them pull.
  */
 struct place_note {

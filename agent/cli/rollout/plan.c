@@ -92,6 +92,17 @@ void plan_keep_aborted(struct plan *p, const struct plan *before)
 	add_aborted(p, before->digest);
 }
 
+void plan_forget_aborted(struct plan *p)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < p->aborted_count; i++)
+		if (strcmp(p->aborted[i], p->version) != 0 &&
+			(!p->digest[0] || strcmp(p->aborted[i], p->digest) != 0))
+			memmove(p->aborted[kept++], p->aborted[i], sizeof(p->aborted[i]));
+	p->aborted_count = kept;
+}
+
 static void write_aborted(struct buffer *out, const char *name, const struct plan *p)
 {
 	json_writer_begin_array(out, name);

@@ -71,6 +71,8 @@ bool plan_read_percent(const char *text, const char **end, uint32_t *ret);
 
 /* Notes the versions that are aborted by a document of before. */
 void plan_keep_aborted(struct plan *p, const struct plan *before);
+/* Its own version is none of them any more: all hosts run it. */
+void plan_forget_aborted(struct plan *p);
 /* 0 and *ret. len 0 = no document. */
 int plan_read(const char *data, size_t len, struct plan *ret, char why[FILE_WHY]);
 /* Appends the document. 0 or the buffer's error. */

@@ -261,8 +261,26 @@ static void say_aborted(const struct rollout *r, const struct plan *p)
 	roster_free(roster);
 }
 
-/* Of a version whose driver could not note it any more: by the receipts, if they can be read. */
-static void note_digest(const struct rollout *r, struct plan *p)
+/* Notes the digest in the document of an abort, where its driver could not. */
+static int write_digest(
+	const struct rollout *r, const struct plan *aborted, const char *digest, char why[FILE_WHY])
+{
+	uint64_t revision;
+	struct plan p;
+	int e = place_read(r->document, r->key, &p, &revision, why);
+
+	if (e)
+		return e;
+	if (p.state == PLAN_ABORTED && strcmp(p.version, aborted->version) == 0) {
+		snprintf(p.digest, sizeof(p.digest), "%s", digest);
+		e = place_write(r->document, r->key, &p, revision, why);
+	}
+	plan_fini(&p);
+	return e;
+}
+
+/* The version is held already, by its name: this takes as long as the receipts take. */
+static void note_digest(const struct rollout *r, const struct plan *aborted)
 {
 	struct roster_row *rows;
 	struct roster *roster;
@@ -270,10 +288,13 @@ static void note_digest(const struct rollout *r, struct plan *p)
 	char why[FILE_WHY];
 	size_t count;
 
-	if (p->digest[0] || drive_read_rows(r->receipts, r->config, &roster, &rows, &count, why))
+	if (aborted->digest[0] || !aborted->version[0] ||
+		drive_read_rows(r->receipts, r->config, &roster, &rows, &count, why))
 		return;
-	digest = tally_digest(rows, count, p->version);
-	snprintf(p->digest, sizeof(p->digest), "%s", digest ? digest : "");
+	digest = tally_digest(rows, count, aborted->version);
+	if (digest && digest[0] && write_digest(r, aborted, digest, why))
+		cli_note(r->command, "%s is held by its name only, not by its bytes: %s",
+			aborted->version, why);
 	free(rows);
 	roster_free(roster);
 }
@@ -297,8 +318,6 @@ static int change_state(struct rollout *r, enum plan_state state, int *ret_code)
 		if (p.state != state) {
 			p.state = state;
 			sign_plan(r, &p);
-			if (state == PLAN_ABORTED)
-				note_digest(r, &p);
 			e = place_write(r->document, r->key, &p, revision, why);
 		}
 		*ret_code = e ? CLI_FAILED : CLI_OK;
@@ -308,6 +327,8 @@ static int change_state(struct rollout *r, enum plan_state state, int *ret_code)
 			say_paused(r, &p);
 		else if (e == 0)
 			say_aborted(r, &p);
+		if (e == 0 && state == PLAN_ABORTED)
+			note_digest(r, &p);
 	}
 	plan_fini(&p);
 	return e == -EEXIST ? e : 0;
@@ -352,13 +373,14 @@ static void read_driver(const struct rollout *r, const struct plan *p, struct st
 	char why[FILE_WHY];
 
 	s->driven_ms = p->since_ms;
+	s->driver_known = true;
 	if (p->state != PLAN_RUNNING)
 		return;
-	if (place_read_note(r->document, r->key, &note, why))
-		cli_note(r->command, "%s.driver: %s: whether somebody drives it is unknown", r->key,
-			why);
-	else if (strcmp(note.driver, p->driver) == 0)
+	if (place_read_note(r->document, r->key, &note, why) == 0 &&
+		strcmp(note.driver, p->driver) == 0)
 		s->driven_ms = note.at_ms;
+	else
+		s->driver_known = s->wall_ms - p->since_ms < DRIVE_SILENT_MS;
 }
 
 static int show_status(struct rollout *r)

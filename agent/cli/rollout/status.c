@@ -68,6 +68,13 @@ static void append_driver(const struct status_rollout *s, struct buffer *out)
 			(unsigned)(ago_ms / 1000));
 		return;
 	}
+	if (!s->driver_known) {
+		buffer_append_string(out,
+			"  whether a command drives it is unknown: there is no note of it in ");
+		words_text(out, s->key);
+		buffer_append_string(out, "#driver that can be read\n");
+		return;
+	}
 	buffer_append_string(out, "  nobody drives it: the command that did ");
 	if (s->driven_ms) {
 		buffer_append_string(out, "spoke last at ");
@@ -180,8 +187,10 @@ static void json_plan(struct buffer *out, const struct status_rollout *s)
 	json_plan_percent(out, "abort_at", p->abort_at);
 	json_writer_number(out, "timeout_ms", p->timeout_ms);
 	if (p->state == PLAN_RUNNING) {
-		json_writer_boolean(out, "driven", is_driven(s));
-		json_writer_integer(out, "driven_ms", s->driven_ms);
+		if (s->driver_known) {
+			json_writer_boolean(out, "driven", is_driven(s));
+			json_writer_integer(out, "driven_ms", s->driven_ms);
+		}
 	}
 	json_writer_text(out, "by", p->by);
 	json_writer_integer(out, "since_ms", p->since_ms);

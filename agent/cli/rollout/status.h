@@ -13,6 +13,7 @@ struct status_rollout { /* borrowed */
 	const struct plan *plan;
 	int64_t wall_ms;   /* now */
 	int64_t driven_ms; /* when the driver spoke last; 0 = it has ended */
+	bool driver_known; /* it has written its note, or may not have had the time */
 	uint64_t revision; /* of the document; 0 = there is none */
 	const struct tally *tally;
 	const struct roster_row *rows; /* of the config */

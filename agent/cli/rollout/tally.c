@@ -164,19 +164,29 @@ int tally_least(const struct plan *p, const char *config, const struct roster_ro
 	return r;
 }
 
+/* What a host has for a version: the digest of what it runs, or of what it rejected or holds. */
+static const char *digest_of_host(const struct receipt_config *c, const char *version)
+{
+	if (receipt_runs(c, version))
+		return c->digest;
+	return strcmp(c->rejected, version) == 0 ? c->rejected_digest : "";
+}
+
 const char *tally_digest(const struct roster_row *rows, size_t count, const char *version)
 {
-	const char *found = NULL;
+	const char *found = NULL, *digest;
 
-	for (size_t i = 0; version[0] && !found && i < count; i++) {
-		const struct receipt_config *c = rows[i].runs;
-
-		if (!rows[i].silent && receipt_runs(c, version))
-			found = c->digest;
-		else if (!rows[i].silent && strcmp(c->rejected, version) == 0)
-			found = c->rejected_digest;
-		found = found && found[0] ? found : NULL;
+	for (size_t i = 0; version[0] && i < count; i++) {
+		digest = rows[i].silent ? "" : digest_of_host(rows[i].runs, version);
+		if (digest[0] && found && strcmp(found, digest) != 0)
+			return "";
+		if (digest[0])
+			found = digest;
 	}
+	for (size_t i = 0; found && i < count; i++)
+		if (strcmp(rows[i].runs->digest, found) == 0 &&
+			!receipt_runs(rows[i].runs, version))
+			return "";
 	return found;
 }
 

@@ -135,6 +135,12 @@ static void abort__of_a_version_whose_bytes_are_known__holds_them_by_any_name(vo
 	next.state = PLAN_ABORTED;
 	assert_false(takes_bytes(&next, "h7", "51", sum));
 	assert_true(takes_bytes(&next, "h7", "51", "ffff"));
+	snprintf(p.version, sizeof(p.version), "44"); /* the same bytes, rolled out to all */
+	plan_keep_aborted(&p, &next);
+	plan_forget_aborted(&p);
+	for (size_t i = 0; i < p.aborted_count; i++)
+		assert_string_not_equal(p.aborted[i], p.digest);
+	assert_true(p.aborted_count > 0);
 }
 
 static void abort__of_one_rollout_after_another__opens_the_way_for_no_version_of_before(

@@ -27,7 +27,7 @@ static struct receipt_config on(
 		.generation = 1,
 		.version = version,
 		.others = "",
-		.digest = "0123456789abcdef",
+		.digest = strcmp(version, "42") == 0 ? "4242424242424242" : "0123456789abcdef",
 		.state = state,
 		.rejected = rejected,
 		.rejected_digest = "fedcba9876543210",
@@ -188,9 +188,14 @@ static void digest__of_a_version__is_the_one_that_a_host_has_of_it(void **state)
 	assert_null(tally_digest(rows, HOSTS, ""));
 	runs[7] = on("42", RECEIPT_REJECTED, "43", "schema: x");
 	assert_string_equal(tally_digest(rows, HOSTS, "43"), "fedcba9876543210");
-	runs[6] = on("43", RECEIPT_OK, "", "");
+	runs[6] = on("43", RECEIPT_OK, "", ""); /* two receipts, two digests */
+	assert_string_equal(tally_digest(rows, HOSTS, "43"), "");
+	rows[7].silent = true;
 	assert_string_equal(tally_digest(rows, HOSTS, "43"), "0123456789abcdef");
-	rows[6].silent = rows[7].silent = true;
+	runs[7].digest = runs[6].digest; /* another version has these bytes */
+	assert_string_equal(tally_digest(rows, HOSTS, "43"), "");
+	runs[7] = on("42", RECEIPT_REJECTED, "43", "schema: x");
+	rows[6].silent = true;
 	assert_null(tally_digest(rows, HOSTS, "43"));
 	rows[7].silent = false;
 	runs[7].rejected_digest = ""; /* of an older agent */
