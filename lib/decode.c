@@ -193,7 +193,8 @@ static __attribute__((format(printf, 4, 5))) void report(
 	end = d->error->message + d->len;
 	room = sizeof(d->error->message) - d->len;
 	n = snprintf(end, room, "%s%s %s", d->named ? "; " : ": ", key, what);
-	if (d->named == 0 || (d->named < MAX_PROBLEMS && (size_t)n + MORE_ROOM < room)) {
+	if (d->named == 0 ||
+		(!d->others && d->named < MAX_PROBLEMS && (size_t)n + MORE_ROOM < room)) {
 		d->len += (size_t)n < room ? (size_t)n : room - 1;
 		d->named++;
 	} else {
@@ -203,9 +204,10 @@ static __attribute__((format(printf, 4, 5))) void report(
 
 static void report_missing(struct decoder *d, const char *key)
 {
-	char near[PULLET_KEY_ROOM];
+	char near[PULLET_KEY_ROOM] = "";
 
-	find_near(d, key, near);
+	if (d->error && d->named < MAX_PROBLEMS)
+		find_near(d, key, near);
 	report(d, key, -ENOENT, "is missing%s%s%s", near[0] ? ": did you mean " : "", near,
 		near[0] ? "?" : "");
 }

@@ -19,8 +19,9 @@
 #define NAME_ROOM 512
 #define PATH_ROOM 4096
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-"
-#define FEW 4          /* names of configs that are listed */
-#define MOST_READ 4096 /* entries of the directory that are looked at */
+#define GROUP_ROOM 65536 /* bytes of a group, with its members */
+#define FEW 4            /* names of configs that are listed */
+#define MOST_READ 4096   /* entries of the directory that are looked at */
 
 static size_t plain_name(const char *name, size_t len, char plain[NAME_ROOM])
 {
@@ -74,7 +75,7 @@ static void add_published_name(struct names *n, const char *file, const char *wr
 	if (n->count < FEW)
 		memcpy(n->few[n->count], file, len);
 	n->count++;
-	if ((len != wrong_len || memcmp(file, wrong, len) != 0) &&
+	if (wrong_len >= 3 && (len != wrong_len || memcmp(file, wrong, len) != 0) &&
 		explain_is_near(file, len, wrong, wrong_len))
 		snprintf(n->near, sizeof(n->near), "%.*s", (int)len, file);
 }
@@ -87,10 +88,13 @@ static void explain_missing(const char *dir, const char *name, char *text, size_
 	DIR *d = opendir(dir);
 
 	if (!d) {
-		snprintf(text, size,
-			"nothing is published under this name: %s: %s: is the agent running? "
-			"PULLET_RUNTIME_DIR names another directory",
-			dir, strerror(errno));
+		int error = errno;
+
+		snprintf(text, size, "nothing is published under this name: %s: %s%s", dir,
+			strerror(error),
+			error == ENOENT ? ": is the agent running? PULLET_RUNTIME_DIR names "
+					  "another directory"
+					: "");
 		return;
 	}
 	for (int i = 0; i < MOST_READ && (entry = readdir(d)); i++)
@@ -113,28 +117,42 @@ static void explain_missing(const char *dir, const char *name, char *text, size_
 
 /* ---- it may not be read ---- */
 
+/* By its number, where it has no name or more members than there is room for. */
+static void name_group(gid_t gid, char *name, size_t size)
+{
+	char *room = malloc(GROUP_ROOM);
+	struct group g, *found = NULL;
+
+	snprintf(name, size, "%u", (unsigned)gid);
+	if (room)
+		(void)getgrgid_r(gid, &g, room, GROUP_ROOM, &found);
+	if (found)
+		snprintf(name, size, "%s", g.gr_name);
+	free(room);
+}
+
 /* Names the group whose members may read it, or the directory around it that is closed. */
 static void explain_forbidden(char *path, char *text, size_t size)
 {
-	char buffer[1024];
-	struct group g, *found = NULL;
+	char group[NAME_ROOM];
 	struct stat st = {.st_gid = 0};
 	char *slash;
 
 	while (stat(path, &st) && (slash = strrchr(path, '/')) && slash != path)
 		*slash = '\0';
-	(void)getgrgid_r(st.st_gid, &g, buffer, sizeof(buffer), &found);
-	if (st.st_gid != 0 && found)
+	if (st.st_gid != 0 && (st.st_mode & (S_ISDIR(st.st_mode) ? S_IXGRP : S_IRGRP))) {
+		name_group(st.st_gid, group, sizeof(group));
 		snprintf(text, size,
 			"%s may be read by the group %s only: add this program's user to it "
 			"(usermod -aG %s USER), and start the program again",
-			path, g.gr_name, g.gr_name);
-	else
+			path, group, group);
+	} else {
 		snprintf(text, size,
 			"%s may be read by root and the agent's user only: the agent publishes for "
 			"the group that it runs with (Group= of its unit, or that of a "
 			"setgid directory)",
 			path);
+	}
 }
 
 /* ---- */

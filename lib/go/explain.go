@@ -3,6 +3,7 @@ package pullet
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/user"
@@ -29,18 +30,24 @@ func published(path string) string {
 	const few, mostRead = 4, 4096
 	dir, wrong := filepath.Dir(path), strings.TrimSuffix(filepath.Base(path), ".snap")
 	d, err := os.Open(dir)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err.Error()
+	}
 	if err != nil {
 		return "there is no directory " + dir + ": is the agent running? PULLET_RUNTIME_DIR names another one"
 	}
 	defer d.Close()
-	files, _ := d.Readdirnames(mostRead)
+	files, err := d.Readdirnames(mostRead)
+	if err != nil && err != io.EOF {
+		return err.Error()
+	}
 	var names []string
 	for _, file := range files {
 		name := strings.TrimSuffix(file, ".snap")
 		if name == file || !isName(name) || name == wrong {
 			continue
 		}
-		if isNear(name, wrong) {
+		if len(wrong) >= 3 && isNear(name, wrong) {
 			return "did you mean '" + name + "'?"
 		}
 		names = append(names, name)
@@ -62,11 +69,17 @@ func whoMayRead(path string) string {
 		st, err = os.Stat(path)
 	}
 	if err == nil {
-		if sys, ok := st.Sys().(*syscall.Stat_t); ok && sys.Gid != 0 {
-			if g, err := user.LookupGroupId(fmt.Sprint(sys.Gid)); err == nil {
-				return fmt.Sprintf("%s may be read by the group %s only: add this program's user to it (usermod -aG %s USER), and start the program again",
-					path, g.Name, g.Name)
+		may := fs.FileMode(0o040)
+		if st.IsDir() {
+			may = 0o010
+		}
+		if sys, ok := st.Sys().(*syscall.Stat_t); ok && sys.Gid != 0 && st.Mode()&may != 0 {
+			group := fmt.Sprint(sys.Gid)
+			if g, err := user.LookupGroupId(group); err == nil {
+				group = g.Name
 			}
+			return fmt.Sprintf("%s may be read by the group %s only: add this program's user to it (usermod -aG %s USER), and start the program again",
+				path, group, group)
 		}
 	}
 	return path + " may be read by root and the agent's user only"

@@ -197,7 +197,7 @@ func TestOpenErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, says := range map[string]string{"wbe": "did you mean 'web'?", "none": "there is: web"} {
+	for name, says := range map[string]string{"wbe": "did you mean 'web'?", "none": "there is: web", "we": "there is: web"} {
 		if _, err := Open(name); !strings.HasSuffix(err.Error(), says) {
 			t.Error(err)
 		}
@@ -206,11 +206,26 @@ func TestOpenErrors(t *testing.T) {
 	if _, err := Open("web"); !strings.Contains(err.Error(), "there is no directory "+dir+"/none: is the agent running?") {
 		t.Error(err)
 	}
+	if says := published("/dev/null/web.snap"); !strings.HasSuffix(says, " /dev/null: not a directory") {
+		t.Error(says)
+	}
 	if says := whoMayRead("/dev/null/none"); says != "/dev/null may be read by root and the agent's user only" {
 		t.Error(says)
 	}
 	if err := os.Chown(dir, -1, 1); err == nil { // root's
 		if says := whoMayRead(dir + "/none"); !strings.Contains(says, dir+" may be read by the group daemon only: add") {
+			t.Error(says)
+		}
+		if err := os.Chown(dir, -1, 543210); err != nil {
+			t.Error(err)
+		}
+		if says := whoMayRead(dir + "/none"); !strings.Contains(says, dir+" may be read by the group 543210 only: add") {
+			t.Error(says)
+		}
+		if err := os.Chmod(dir, 0o740); err != nil {
+			t.Error(err)
+		}
+		if says := whoMayRead(dir + "/none"); says != dir+" may be read by root and the agent's user only" {
 			t.Error(says)
 		}
 	}

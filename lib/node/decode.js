@@ -70,7 +70,7 @@ function isNear(one, other) {
   while (same < a.length && a[same] === b[same]) same++;
   [a, b] = [a.slice(same), b.slice(same)];
   while (a && b && a.endsWith(b[b.length - 1])) [a, b] = [a.slice(0, -1), b.slice(0, -1)];
-  return (a.length <= 1 && b.length <= 1) || (a.length === 2 && a[0] === b[1] && a[1] === b[0]);
+  return (a.length <= 1 && b.length <= 1) || (a.length === 2 && b.length === 2 && a[0] === b[1] && a[1] === b[0]);
 }
 
 // A key beside the missing one that nobody asked for.

@@ -219,6 +219,7 @@ class Decoding(unittest.TestCase):
             ({}, "inner", "is missing"), ({"inner": None}, "inner", "is null"),
             ({"inner": {"host": []}}, "inner.host", "must be a text, but is a list"),
             ({"inner": {"host": "a"}, "some": {}}, "some.host", "is missing"),
+            ({"inner": {"ho st": "a"}}, "inner.host", "is missing"),
             ({"inner": {"host": "a"}, "names": {"x.y": [1, "z"]}}, "names.x\\.y.1", "must be an integer such as 17, but is a text of another form"),
             ({"inner": {"host": "a"}, "max-size": True}, "max-size", "must be an integer such as 17, but is true or false"),
             ({"inner": [1]}, "inner", "must be a mapping, but is a list"),

@@ -145,8 +145,9 @@ class Decoder:
                            or field.default_factory is not dataclasses.MISSING)
             if has_default and raw.get(name) is None:
                 continue
-            near = next((join(key, escape(n)) for n in sorted(raw) if len(name) >= 3
-                         and n not in fields and n.isprintable() and is_near(n, name)), "")
+            near = next((join(key, escape(n)) for n in sorted(raw)
+                         if n not in fields and n.isprintable() and " " not in n and is_near(n, name)),
+                        "") if len(name) >= 3 and name not in raw else ""
             made[field.name] = self.value(hints[field.name], at, near=near)
         return _ABSENT if whole(made, made.values()) is _ABSENT else kind(**made)
 

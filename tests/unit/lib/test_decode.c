@@ -188,6 +188,28 @@ static void decode__several_mistakes__are_said_at_once_and_the_rest_is_filled(vo
 	pullet_close(p);
 }
 
+static void decode__one_that_does_not_fit__counts_those_after_it(void **state)
+{
+	char key[PULLET_KEY_ROOM];
+	const struct pullet_field some[] = {{"first", PULLET_FIELD_INT, 0, true},
+		{key, PULLET_FIELD_INT, 0, true}, {key, PULLET_FIELD_INT, 0, true},
+		{"last", PULLET_FIELD_INT, 0, true}};
+	const struct pair none[] = {{0}};
+	struct pullet_decode_error e;
+	struct pullet *p;
+	struct config c;
+	int n;
+
+	(void)state;
+	memset(key, 'k', sizeof(key));
+	key[PULLET_KEY_ROOM - 1] = '\0';
+	(void)decode(none, "", &c, NULL, &p);
+	assert_int_equal(pullet_decode(p, "", some, COUNT(some), &n, &e), -ENOENT);
+	assert_non_null(strstr(e.message, "kkk is missing; and 2 more"));
+	assert_null(strstr(e.message, "last"));
+	pullet_close(p);
+}
+
 static void decode__a_key_of_nearly_the_name__is_named(void **state)
 {
 	static const struct {
@@ -299,6 +321,7 @@ int main(void)
 		cmocka_unit_test(decode__what_is_missing_or_null__is_the_default),
 		cmocka_unit_test(decode__what_does_not_fit__names_file_generation_and_key),
 		cmocka_unit_test(decode__several_mistakes__are_said_at_once_and_the_rest_is_filled),
+		cmocka_unit_test(decode__one_that_does_not_fit__counts_those_after_it),
 		cmocka_unit_test(decode__a_key_of_nearly_the_name__is_named),
 		cmocka_unit_test(decode__a_mapping_of_nearly_the_name__is_named_unless_it_is_known),
 		cmocka_unit_test(decode__odd_keys_that_are_missing__are_said_to_be),

@@ -75,6 +75,7 @@ static void explain__nothing_of_that_name__says_what_there_is(void **state)
 	put(LONG);
 	put("web");
 	assert_says("web", -ENOENT, nothing, " yet; there is: web");
+	assert_says("we", -ENOENT, nothing, " yet; there is: web"); /* too short to guess */
 	put("api");
 	assert_says("wbe", -ENOENT, nothing, ": did you mean 'web'?");
 	assert_says("API", -ENOENT, nothing, ": did you mean 'api'?");
@@ -96,10 +97,15 @@ static void explain__nothing_of_that_name__says_what_there_is(void **state)
 		": No such file or directory: is the agent running? PULLET_RUNTIME_DIR names "
 		"another directory");
 	assert_int_equal(mkdir(dir, 0700), 0);
+	assert_int_equal(setenv("PULLET_RUNTIME_DIR", "/dev/null", 1), 0);
+	assert_string_equal(pullet_explain("web", -ENOENT, text, sizeof(text)),
+		"nothing is published under this name: /dev/null: Not a directory");
 }
 
 static void explain__what_may_not_be_read__names_the_directory_and_its_group(void **state)
 {
+	char path[192];
+
 	(void)state;
 	put("web");
 	if (chown(dir, (uid_t)-1, 1)) {
@@ -110,13 +116,28 @@ static void explain__what_may_not_be_read__names_the_directory_and_its_group(voi
 	assert_says("none", -EACCES, "",
 		" may be read by the group daemon only: add this program's user to it (usermod -aG "
 		"daemon USER), and start the program again");
-	assert_int_equal(chown(dir, (uid_t)-1, 543210), 0);
+	assert_int_equal(chown(dir, (uid_t)-1, 543210), 0); /* has no name */
+	assert_says("none", -EACCES, "",
+		" may be read by the group 543210 only: add this program's user to it (usermod -aG "
+		"543210 USER), and start the program again");
+	assert_int_equal(chmod(dir, 0740), 0); /* and may not search it */
 	pullet_explain("none", -EACCES, text, sizeof(text));
 	assert_non_null(strstr(text, " may be read by root and the agent's user only"));
 	assert_int_equal(chown(dir, (uid_t)-1, 0), 0);
+	assert_int_equal(chmod(dir, 0750), 0);
+	pullet_explain("none", -EACCES, text, sizeof(text));
+	assert_non_null(strstr(text, " may be read by root and the agent's user only"));
 	assert_says("web", -EACCES, "",
 		"/web.snap may be read by root and the agent's user only: the agent publishes for "
 		"the group that it runs with (Group= of its unit, or that of a setgid directory)");
+	snprintf(path, sizeof(path), "%s/web.snap", dir);
+	assert_int_equal(chown(path, (uid_t)-1, 1), 0);
+	assert_int_equal(chmod(path, 0640), 0);
+	pullet_explain("web", -EACCES, text, sizeof(text));
+	assert_non_null(strstr(text, "/web.snap may be read by the group daemon only"));
+	assert_int_equal(chmod(path, 0610), 0);
+	pullet_explain("web", -EACCES, text, sizeof(text));
+	assert_non_null(strstr(text, " may be read by root and the agent's user only"));
 }
 
 static void explain__a_directory_that_is_not_there__is_named_with_what_is_around_it(void **state)

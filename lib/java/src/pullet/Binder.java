@@ -179,6 +179,9 @@ final class Binder {
     /** Names what may have been meant by a missing name: what is beside it, and no component has. */
     private void guess(int problem, Tree t, String name, Set<String> known, String key) {
         MismatchException.Problem p = problems.get(problem);
+        if (!p.detail().equals("is missing")) {
+            return; // its fallback does not fit
+        }
         t.below.keySet().stream().sorted().filter(n -> name.length() >= 3 && !known.contains(n)
                 && n.chars().allMatch(c -> c > ' ' && c != 0x7f) && isNear(n, name)).findFirst().ifPresent(n ->
                 problems.set(problem, new MismatchException.Problem(p.key(),

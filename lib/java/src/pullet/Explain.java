@@ -3,8 +3,10 @@ package pullet;
 import java.io.IOException;
 import java.nio.file.AccessDeniedException;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
 import java.nio.file.attribute.PosixFileAttributes;
+import java.nio.file.attribute.PosixFilePermission;
 import java.util.List;
 import java.util.stream.Stream;
 
@@ -31,12 +33,14 @@ final class Explain {
             names = all.limit(MOST_READ).map(p -> p.getFileName().toString())
                     .filter(n -> n.endsWith(".snap") && !n.startsWith(".")).map(n -> n.substring(0, n.length() - 5))
                     .filter(n -> !n.equals(wrong)).toList();
-        } catch (IOException | RuntimeException e) {
+        } catch (NoSuchFileException e) {
             return ": there is no directory " + path.getParent()
                     + ": is the agent running? PULLET_RUNTIME_DIR names another one";
+        } catch (IOException | RuntimeException e) {
+            return ": " + e;
         }
-        return names.stream().filter(n -> Binder.isNear(n, wrong)).findFirst().map(n -> ": did you mean '" + n + "'?")
-                .orElse(names.isEmpty() ? ", nor under any: is the agent running?"
+        return names.stream().filter(n -> wrong.length() >= 3 && Binder.isNear(n, wrong)).findFirst()
+                .map(n -> ": did you mean '" + n + "'?").orElse(names.isEmpty() ? ", nor under any: is the agent running?"
                         : names.size() > FEW ? " yet: 'pullet status --names' lists what there is"
                         : " yet; there is: " + String.join(", ", names));
     }
@@ -49,8 +53,10 @@ final class Explain {
         }
         String who = "";
         try {
-            String group = Files.readAttributes(at, PosixFileAttributes.class).group().getName();
-            if (!group.equals("root")) {
+            PosixFileAttributes of = Files.readAttributes(at, PosixFileAttributes.class);
+            String group = of.group().getName();
+            if (!group.equals("root") && of.permissions().contains(of.isDirectory()
+                    ? PosixFilePermission.GROUP_EXECUTE : PosixFilePermission.GROUP_READ)) {
                 who = at + " may be read by the group " + group + " only: add this program's user to it (usermod -aG "
                         + group + " USER), and start the program again";
             }

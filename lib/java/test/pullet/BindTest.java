@@ -113,9 +113,17 @@ final class BindTest {
             fails(IllegalArgumentException.class, () -> FakeConfig.of(Map.of("t", "a")).as(Odd.class), "a thread");
             fails(MismatchException.class, () -> f.as("no.where", Db.class), "no such key");
         }
+        try (FakeConfig f = FakeConfig.of(Map.of("ports", 1))) {
+            f.as(Unfit.class);
+            throw new AssertionError("it fits");
+        } catch (MismatchException e) {
+            same(true, e.getMessage().endsWith("but is a text of another form"), e.getMessage());
+        }
     }
 
     private record Odd(Thread t) {}
+
+    private record Unfit(@Setting(fallback = "x") int port) {}
 
     private static void fake(Agent unused) throws Exception {
         FakeConfig f = FakeConfig.of(Map.of("timeout", Duration.ofMillis(1500), "db", Map.of("host", "a"),

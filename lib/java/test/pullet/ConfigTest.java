@@ -7,6 +7,8 @@ import java.nio.ByteOrder;
 import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.nio.file.attribute.PosixFilePermission;
+import java.nio.file.attribute.PosixFilePermissions;
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.Comparator;
@@ -16,6 +18,7 @@ import java.util.Map;
 import java.util.Objects;
 import java.util.Properties;
 import java.util.Random;
+import java.util.Set;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.TimeUnit;
 import java.util.function.Function;
@@ -357,14 +360,22 @@ final class ConfigTest {
         fails(ForeignException.class, () -> Config.open("/dev/null"), "/dev/null");
         a.publish(1, "v", Map.of());
         Path directory = a.path.getParent();
-        for (Map.Entry<String, String> e : Map.of("wbe", "did you mean 'web'?", "none", "there is: web").entrySet()) {
+        for (Map.Entry<String, String> e : Map.of("wbe", "did you mean 'web'?", "none", "there is: web",
+                "we", "there is: web").entrySet()) {
             String said = Explain.notPublished(directory.resolve(e.getKey() + ".snap")).getMessage();
             same(true, said.endsWith(e.getValue()), said);
         }
         String missing = Explain.notPublished(directory.resolve("none/web.snap")).getMessage();
         same(true, missing.contains("there is no directory " + directory.resolve("none")), missing);
+        String odd = Explain.notPublished(Path.of("/dev/null/web.snap")).getMessage();
+        same(true, odd.endsWith("NotDirectoryException: /dev/null"), odd);
         String denied = Explain.denied(directory.resolve("none/web.snap")).getReason();
         same(true, denied.startsWith(directory + " may be read by "), denied);
+        Set<PosixFilePermission> closed = Files.getPosixFilePermissions(directory);
+        Files.setPosixFilePermissions(directory, PosixFilePermissions.fromString("rwx------"));
+        denied = Explain.denied(directory.resolve("none/web.snap")).getReason();
+        same(directory + " may be read by root and the agent's user only", denied, "no group");
+        Files.setPosixFilePermissions(directory, closed);
         Config c = Config.open(a.path);
         same("v", c.version(), "version");
         c.close();
