@@ -348,7 +348,7 @@ class RollBack(Case):
         agent = self.begin('n: 1\n', '    guard: {require: [n]}\n')
         self.publish('n: 2\n')
         self.do('rollback', 'web')
-        self.assertRegex(self.do('refresh', 'web', '--wait', code=1),
+        self.assertRegex(self.do('refresh', 'web', '--wait'),
                          r'^web: held, generation 3: rolled back by \S+ \(uid \d+\)\n  a rollback holds .*`pullet refresh web --force` publishes it\n$')
         self.assertEqual(self.do('refresh', 'web', '--force', '--wait'), 'web: published, generation 4\n')
         agent.log.wait(f'forced pull requested config=web by="{ME}"')
@@ -376,7 +376,7 @@ class Pin(Case):
         self.assertEqual(status['rejected']['by'], 'pin')
         self.assertEqual(self.file(), {'n': 1})
         self.assertRegex(self.do('status'), rf'(?s)is held by the pin\n  pinned by {ME}: exam week\n')
-        self.do('refresh', 'web', '--force', '--wait', code=1)
+        self.do('refresh', 'web', '--force', '--wait')
         self.assertEqual(self.file(), {'n': 1}, 'a forced pull is validated again, but a pin is a pin')
         self.assertEqual(self.do('unpin', 'web'), 'web: unpinned\n')
         agent.log.wait('published config=web generation=2')
@@ -389,7 +389,7 @@ class Pin(Case):
         agent = self.begin('n: 1\n')
         self.do('pin', 'web')
         self.put('n: 2\n')
-        self.assertRegex(self.do('refresh', 'web', '--wait', code=1), r'^web: held, generation 1: pinned\n  the pin holds .*`pullet unpin web`')
+        self.assertRegex(self.do('refresh', 'web', '--wait'), r'^web: held, generation 1: pinned\n  the pin holds .*`pullet unpin web`')
         self.origin.close()
         self.assertRegex(self.do('refresh', 'web', '--wait', code=1), r'^web: failed, generation 1: .*refused')
         self.assertEqual((agent.status()['state'], agent.status()['rejected']['by']), ('failing', 'pin'))

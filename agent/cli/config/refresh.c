@@ -19,7 +19,7 @@ static const struct option_row refresh_rows[] = {
 	{"forget-rev", NULL, "accept a signature with a lower rev= than the last accepted one",
 		OPTION_FLAG, .at = offsetof(struct refresh, forget_rev)},
 	{"wait", NULL,
-		"wait for the end of the pull and print its result; exit 1 if it failed or is held",
+		"wait for the end of the pull and print its result; exit 1 if it failed",
 		OPTION_FLAG, .at = offsetof(struct refresh, wait)},
 	{"timeout", "DURATION", "with --wait: give up after that long (default 60s), exit 4",
 		OPTION_DURATION, .at = offsetof(struct refresh, timeout_ms)},
@@ -80,7 +80,7 @@ static int show_result(const struct operate *o, const struct node *root, struct 
 	}
 	buffer_append_string(out, "\n");
 	add_remedy(o, root, out);
-	return strcmp(outcome, "failed") == 0 || strcmp(outcome, "held") == 0 ? CLI_FAILED : CLI_OK;
+	return strcmp(outcome, "failed") == 0 ? CLI_FAILED : CLI_OK;
 }
 
 /* config: its status, NULL when it was named. */
