@@ -2,7 +2,7 @@
 """From a put that etcd acknowledged to the value at a reader: an agent's own watch, a relay and its push, and confd's way, beside the bare
 hops they are made of, in one run. $PULLET_BUILD names the build directory.
 
-Usage: etcd.py [CHANGES [ROUNDS]]       of each way, in each round (60, 3)
+Usage: etcd.py [CHANGES [ROUNDS]]       of each way, in each round (40, 3)
 
 One real etcd, the agents and the relay are there all the time; each has a key of its own, so that a put wakes only what is measured. The
 readers sleep until they are woken. Ways and hops take turns round by round; shown are medians over the rounds, and the p99 of all changes
@@ -130,7 +130,7 @@ def show(rounds):
 
 
 def main():
-    changes = int(sys.argv[1]) if len(sys.argv) > 1 else 60
+    changes = int(sys.argv[1]) if len(sys.argv) > 1 else 40
     rounds = int(sys.argv[2]) if len(sys.argv) > 2 else 3
     print(f'\netcd: {changes} changes of 1 KiB each way in each of {rounds} rounds; load {os.getloadavg()[0]:.1f}')
     with Place() as place:
