@@ -78,6 +78,7 @@ def wait_change(reader, number):
 
 def stream(kind, snapshot):
     """The large document's process: says where it is, then changes it until it is ended."""
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit())  # and with it goes what it wrote
     with Place() as place:
         origin = Origin(place, b'large')
         bodies = [large(kind, i) for i in (1, 2)]
@@ -110,8 +111,12 @@ configs:
 
     @staticmethod
     def end(process):
-        process.kill()
-        process.wait()
+        process.terminate()
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
 
     def start(self):
         env = dict(os.environ, LD_PRELOAD=os.path.join(harness.BUILD, 'bench', 'turns.so'), TURNS=self.place.path('turns'))
