@@ -1,7 +1,7 @@
 /*
  * One version as a struct, by a table of its members. Surprising: a value of another type is an
- * error here and not the fallback; only what is missing, or null, leaves the member as it was. All
- * that is wrong is said at once.
+ * error here and not the fallback; only what is missing, or null, leaves the member as it was. One
+ * error lists all problems.
  */
 #include "pullet.h"
 

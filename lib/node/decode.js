@@ -1,6 +1,6 @@
 'use strict';
 // One version as an object of a shape: Config.decode(). A value of another type is an error, and
-// never the default; what is missing, or null, is the default. All errors are told at once.
+// never the default; a missing key or null gives the default. One error lists all problems.
 
 const GETTERS = {
   string: ['getString', 'a text'],
@@ -81,7 +81,7 @@ function meant(name, members, shape, key) {
 }
 
 // What fits all calls of one decode() is in `from`: the config, its path, the problems so far.
-// hint: what is told of a missing one besides. Answers undefined after a problem.
+// hint: appended to the problem of a missing key. Returns undefined after a problem.
 function read(from, shape, key, hint = '') {
   const value = key === undefined ? from.config.toObject() : from.config.get(key, ABSENT);
   const missing = value === ABSENT || value === null;

@@ -83,7 +83,8 @@ static int open_stream(struct stream *s, struct loop *l, int *ret_write)
 /* ---- start ---- */
 
 /* In the child. Returns only on failure. */
-static void become_program(char *const argv[], const sigset_t *mask, int out, int err, pid_t parent)
+static void exec_dev_program(
+	char *const argv[], const sigset_t *mask, int out, int err, pid_t parent)
 {
 	static const int ignored[] = {SIGPIPE, SIGHUP, SIGINT, SIGTERM, SIGCHLD};
 	int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -114,7 +115,7 @@ int program_start(struct program *c, struct loop *l, char *const argv[], const s
 		r = pid < 0 ? -errno : 0;
 	}
 	if (pid == 0) {
-		become_program(argv, mask, out, err, parent);
+		exec_dev_program(argv, mask, out, err, parent);
 		dprintf(STDERR_FILENO, "cannot start %s: %s\n", argv[0], strerror(errno));
 		_exit(127);
 	}

@@ -240,27 +240,6 @@ static void say_paused(const struct rollout *r, const struct plan *p)
 		plan_percent_text(plan_percent(p), text), r->config);
 }
 
-static void say_aborted(const struct rollout *r, const struct plan *p)
-{
-	struct roster_row *rows;
-	struct roster *roster;
-	struct tally t;
-	char why[FILE_WHY];
-	size_t count;
-
-	printf("%s: aborted: no other host takes it\n", r->config);
-	fflush(stdout);
-	if (drive_read_rows(r->receipts, r->config, &roster, &rows, &count, why)) {
-		cli_note(r->command, "%s: %s: which hosts run it is unknown",
-			etcd_name(r->receipts), why);
-		return;
-	}
-	if (tally_count(p, r->config, rows, count, 0, &t) == 0)
-		drive_say_way_back(r->command, p, &t);
-	free(rows);
-	roster_free(roster);
-}
-
 /* Notes the digest in the document of an abort, where its driver could not. */
 static int write_digest(
 	const struct rollout *r, const struct plan *aborted, const char *digest, char why[FILE_WHY])
@@ -279,22 +258,38 @@ static int write_digest(
 	return e;
 }
 
-/* The version is held already, by its name: this takes as long as the receipts take. */
-static void note_digest(const struct rollout *r, const struct plan *aborted)
+/* Where its driver could not. The version is held already, by its name. */
+static void note_digest(const struct rollout *r, const struct plan *aborted,
+	const struct roster_row *rows, size_t count)
+{
+	const char *digest = tally_digest(rows, count, aborted->version);
+	char why[FILE_WHY];
+
+	if (aborted->digest[0] || !digest || !digest[0])
+		return;
+	if (write_digest(r, aborted, digest, why))
+		cli_note(r->command, "%s is held by its name only, not by its bytes: %s",
+			aborted->version, why);
+}
+
+static void finish_abort(const struct rollout *r, const struct plan *p)
 {
 	struct roster_row *rows;
 	struct roster *roster;
-	const char *digest;
+	struct tally t;
 	char why[FILE_WHY];
 	size_t count;
 
-	if (aborted->digest[0] || !aborted->version[0] ||
-		drive_read_rows(r->receipts, r->config, &roster, &rows, &count, why))
+	printf("%s: aborted: no other host takes it\n", r->config);
+	fflush(stdout);
+	if (drive_read_rows(r->receipts, r->config, &roster, &rows, &count, why)) {
+		cli_note(r->command, "%s: %s: which hosts run it is unknown",
+			etcd_name(r->receipts), why);
 		return;
-	digest = tally_digest(rows, count, aborted->version);
-	if (digest && digest[0] && write_digest(r, aborted, digest, why))
-		cli_note(r->command, "%s is held by its name only, not by its bytes: %s",
-			aborted->version, why);
+	}
+	if (tally_count(p, r->config, rows, count, 0, &t) == 0)
+		drive_say_way_back(r->command, p, &t);
+	note_digest(r, p, rows, count);
 	free(rows);
 	roster_free(roster);
 }
@@ -326,9 +321,7 @@ static int change_state(struct rollout *r, enum plan_state state, int *ret_code)
 		else if (e == 0 && state == PLAN_PAUSED)
 			say_paused(r, &p);
 		else if (e == 0)
-			say_aborted(r, &p);
-		if (e == 0 && state == PLAN_ABORTED)
-			note_digest(r, &p);
+			finish_abort(r, &p);
 	}
 	plan_fini(&p);
 	return e == -EEXIST ? e : 0;

@@ -186,11 +186,9 @@ static void json_plan(struct buffer *out, const struct status_rollout *s)
 	json_writer_number(out, "every_ms", p->every_ms);
 	json_plan_percent(out, "abort_at", p->abort_at);
 	json_writer_number(out, "timeout_ms", p->timeout_ms);
-	if (p->state == PLAN_RUNNING) {
-		if (s->driver_known) {
-			json_writer_boolean(out, "driven", is_driven(s));
-			json_writer_integer(out, "driven_ms", s->driven_ms);
-		}
+	if (p->state == PLAN_RUNNING && s->driver_known) {
+		json_writer_boolean(out, "driven", is_driven(s));
+		json_writer_integer(out, "driven_ms", s->driven_ms);
 	}
 	json_writer_text(out, "by", p->by);
 	json_writer_integer(out, "since_ms", p->since_ms);

@@ -45,9 +45,8 @@ size_t tally_know(const struct roster_row *rows, size_t count, const char *versi
  * no host has one. The plan's waves do not matter. 0 or -ENOMEM. */
 int tally_least(const struct plan *p, const char *config, const struct roster_row *rows,
 	size_t count, uint32_t *ret_percent);
-/* The digest of a version's bytes by the receipts; NULL = none has it; "" = they contradict each
- * other, as where hosts compose different documents of the version, or it has the bytes of another
- * version that runs somewhere: then it says nothing about what is to be held. */
+/* The digest of a version's bytes by the receipts. NULL: none has it. "": receipts disagree (hosts
+ * compose different documents of it), or a host runs these bytes as another version. */
 const char *tally_digest(const struct roster_row *rows, size_t count, const char *version);
 /* The version that hosts hold for the rollout: 1 and *ret; 0: none does; 2: they hold several. */
 int tally_held_version(const struct roster_row *rows, size_t count, const char **ret);

@@ -1,7 +1,7 @@
 """A version as a dataclass: Config.decode().
 
 What surprises: each value is read by the getter of its type, so that "8080" is an integer here,
-too; but what is of another type is an error, and never the default.  All errors are told at once.
+too; but what is of another type is an error, and never the default.  One error lists all problems.
 """
 
 from __future__ import annotations
