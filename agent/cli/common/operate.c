@@ -110,6 +110,24 @@ const char *operate_why(const struct node *rejected)
 	return node_text(rejected, "why", by_operator ? "rolled back by the operator" : "?");
 }
 
+void operate_append_by(
+	const struct node *rejected, const char *is, const char *was, struct buffer *out)
+{
+	const char *by = node_text(rejected, "by", "?");
+	bool held = strcmp(by, "pin") == 0 || strcmp(by, "rollout") == 0;
+
+	if (strcmp(by, "operator") == 0) {
+		buffer_append_string(out, was);
+		return;
+	}
+	if (strcmp(by, "probe") == 0)
+		buffer_printf(out, "%srolled back by the ", was);
+	else
+		buffer_printf(out, "%s%s the ", is, held ? "held by" : "rejected by");
+	words_text(out, by);
+	buffer_append_string(out, ": ");
+}
+
 void operate_forward(struct buffer *out, const struct node *entry)
 {
 	for (const struct node *n = node_first(entry, "forward"); n; n = n->next) {

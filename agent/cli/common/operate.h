@@ -55,6 +55,10 @@ int operate_show_current(const struct operate *o, const struct node *root, struc
 
 /* The reason in a "rejected" or "held"; an operator's begins with "rolled back by", and who. */
 const char *operate_why(const struct node *rejected);
+/* Appends what goes before that reason: IS "held by the rollout: ", IS "rejected by the schema: ",
+ * WAS "rolled back by the probe: "; WAS alone for an operator's. */
+void operate_append_by(
+	const struct node *rejected, const char *is, const char *was, struct buffer *out);
 /* Appends what makes new versions current again, a line each, as far as an answer has it. */
 void operate_forward(struct buffer *out, const struct node *entry);
 /* Appends " by uid 0 until TIME: reason", as far as an entry of the status or of an explanation has

@@ -120,25 +120,15 @@ static void add_hidden(const struct node *root, struct buffer *out)
 static void add_held(const struct node *root, struct buffer *out)
 {
 	const struct node *held = node_find(root, "held");
-	const char *by = node_text(held, "by", NULL);
 
 	if (!held)
 		return;
 	buffer_append_string(out, "# the server's version ");
 	show_version(node_text(node_find(root, "to"), "version", NULL), out);
-	if (by &&
-		strcmp(by, "operator") == 0) { /* the reason begins with "rolled back by" and who */
-		buffer_append_string(out, " is held after it was ");
-	} else {
-		if (by) {
-			buffer_printf(out, " is %s the ",
-				strcmp(by, "pin") == 0 || strcmp(by, "rollout") == 0 ? "held by"
-				: strcmp(by, "probe") == 0 ? "held after it was rolled back by"
-							   : "rejected by");
-			words_text(out, by);
-		}
+	if (node_find(held, "by"))
+		operate_append_by(held, " is ", " is held after it was ", out);
+	else
 		buffer_append_string(out, ": ");
-	}
 	words_text(out, operate_why(held));
 	buffer_append_string(out, "\n");
 }

@@ -104,18 +104,11 @@ static void add_pulled(const struct node *v, struct buffer *out)
 static void add_rejection(const struct node *v, struct buffer *out)
 {
 	const struct node *rejected = node_find(v, "rejected");
-	const char *by = rejected ? node_text(rejected, "by", "?") : "";
 
 	if (!rejected)
 		return;
 	buffer_append_string(out, "  ");
-	if (strcmp(by, "operator") !=
-		0) { /* else the reason begins with "rolled back by" and who */
-		buffer_printf(
-			out, "%s the ", strcmp(by, "probe") ? "rejected by" : "rolled back by");
-		words_text(out, by);
-		buffer_append_string(out, ": ");
-	}
+	operate_append_by(rejected, "", "", out);
 	words_text(out, operate_why(rejected));
 	buffer_append(out, "\n", 1);
 }

@@ -109,15 +109,7 @@ static void note_rejected(const struct node *c, struct buffer *out)
 		buffer_append_string(out, " is held by the pin\n");
 		return;
 	}
-	if (strcmp(by, "operator") == 0) { /* the reason begins with "rolled back by" and who */
-		buffer_append_string(out, " was ");
-	} else {
-		buffer_append_string(out, strcmp(by, "probe") == 0     ? " was rolled back by the "
-					  : strcmp(by, "rollout") == 0 ? " is held by the "
-								       : " is rejected by the ");
-		words_text(out, by);
-		buffer_append_string(out, ": ");
-	}
+	operate_append_by(rejected, " is ", " was ", out);
 	words_lines(out, operate_why(rejected));
 	buffer_append_string(out, "\n");
 	operate_forward(out, rejected);
