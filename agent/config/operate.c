@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "settings/value.h"
+#include "text/sentence.h"
 
 /* ---- sentences ---- */
 
@@ -64,11 +65,6 @@ static char *make_origin(const char *what, const char *by, const char *tail, con
 	if (asprintf(&text, "%s by %s%s%s%s", what, by, tail, reason[0] ? ": " : "", reason) < 0)
 		return NULL;
 	return text;
-}
-
-static const char *text_or_null(const char *s)
-{
-	return s[0] ? s : NULL;
 }
 
 /* ---- a request ---- */
@@ -169,7 +165,7 @@ int config_pin(
 		return say_no_memory(why);
 	r = decisions_save_asked(c, why);
 	log_info("pinned: keeping the current version", "config", c->settings->name, "generation",
-		LOG_U64(pinned->generation), "by", by, "reason", text_or_null(reason), "for",
+		LOG_U64(pinned->generation), "by", by, "reason", sentence_or_null(reason), "for",
 		for_ms ? settings_duration_text(for_ms, text) : NULL);
 	return r;
 }
@@ -208,7 +204,7 @@ int config_suspend(
 		return say_no_memory(why);
 	r = decisions_save_asked(c, why);
 	log_info("suspended: no pulls until it resumes", "config", c->settings->name, "by", by,
-		"reason", text_or_null(reason), "for",
+		"reason", sentence_or_null(reason), "for",
 		for_ms ? settings_duration_text(for_ms, text) : NULL);
 	run_suspension_began(c);
 	return r;
@@ -255,7 +251,7 @@ int config_roll_back(struct config *c, uint64_t generation, const char *by, cons
 	q.verdict = make_origin("rolled back", by, "", reason);
 	log_info("a rollback was asked for", "config", c->settings->name, "from",
 		LOG_U64(c->current.version.generation), "to", LOG_U64(generation), "by", by,
-		"reason", text_or_null(reason));
+		"reason", sentence_or_null(reason));
 	return begin_request(c, &q, why);
 }
 
@@ -369,7 +365,7 @@ int config_override(struct config *c, const char *key, const char *value, uint64
 	settings_duration_text(for_ms, tail + strlen(tail));
 	snprintf(what, sizeof(what), "override of %s", key);
 	log_info("an override was asked for", "config", c->settings->name, "key", key, "by", by,
-		"reason", text_or_null(reason), "for", tail + strlen(" for "));
+		"reason", sentence_or_null(reason), "for", tail + strlen(" for "));
 	o.key = (char *)(uintptr_t)key;
 	o.by = (char *)(uintptr_t)by;
 	o.reason = (char *)(uintptr_t)reason;

@@ -8,6 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "text/sentence.h"
+
 /* The last of the slowest pulls has not confirmed it; the time of a suspension does not count. */
 uint64_t config_stale_ms(const struct config *c)
 {
@@ -70,11 +72,6 @@ static enum kind_cause cause_of_error(const struct config *c)
 		return KIND_CAUSE_NONE;
 	return c->run.cause == KIND_CAUSE_NONE && c->status.failed_here ? KIND_CAUSE_HOST
 									: c->run.cause;
-}
-
-static const char *null_if_empty(const char *s)
-{
-	return s[0] ? s : NULL;
 }
 
 /* It is the verdict about the servers' version, which is an event of its own. */
@@ -150,7 +147,7 @@ void config_report_failure(struct config *c, const char *what, const char *why)
 	if (!c->status.failing_wall_ms)
 		c->status.failing_wall_ms = c->status.error_wall_ms;
 	if (!is_verdict(c, why))
-		events_note(c, EVENT_FAILED, null_if_empty(kind_cause_name(cause_of_error(c))),
+		events_note(c, EVENT_FAILED, sentence_or_null(kind_cause_name(cause_of_error(c))),
 			why[0] ? why : what);
 	if (o ? may_log_outage(c, o, &suppressed) : may_log_own(c, what, why, &suppressed))
 		log_warn(what, "config", c->settings->name, "why", why, "next_in_ms",

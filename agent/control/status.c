@@ -13,6 +13,7 @@
 #include "control/state_names.h"
 #include "text/escape.h"
 #include "text/json_writer.h"
+#include "text/sentence.h"
 
 static void write_number_or_null(struct buffer *b, const char *name, int64_t n, int64_t null)
 {
@@ -29,14 +30,9 @@ static const char *document_type(const struct config_status *s)
 	return s->version->generation ? s->version->parts[0].type : names[s->settings->type];
 }
 
-static const char *null_for_empty(const char *s)
-{
-	return s[0] ? s : NULL;
-}
-
 static const char *etag_of(const struct config_status *s)
 {
-	return s->version->part_count ? null_for_empty(s->version->parts[0].etag) : NULL;
+	return s->version->part_count ? sentence_or_null(s->version->parts[0].etag) : NULL;
 }
 
 /* Shown to the public instead of a sentence. */
@@ -83,7 +79,7 @@ static void write_last_error(
 	if (audience == AUDIENCE_PUBLIC)
 		json_writer_text(out, name, public_error(s, text));
 	else
-		sentence_member(out, name, null_for_empty(s->last_error), audience);
+		sentence_member(out, name, sentence_or_null(s->last_error), audience);
 }
 
 /* Rejections by check, and the server's version if it is not published. */
@@ -101,7 +97,7 @@ static void write_rejections(
 	json_writer_begin_object(out, "rejected");
 	json_writer_text(out, "by", rejection_name(s->rejected_by));
 	json_writer_text(out, "version",
-		s->rejected->part_count ? null_for_empty(s->rejected->parts[0].etag) : NULL);
+		s->rejected->part_count ? sentence_or_null(s->rejected->parts[0].etag) : NULL);
 	json_writer_text(out, "sha256", s->rejected->sha256);
 	write_error(out, "why", s->rejected_why, audience);
 	json_writer_boolean(out, "is_last_error", s->rejected_is_error);
@@ -157,7 +153,7 @@ static void write_notify(const struct notify_status *a, enum audience audience, 
 		json_writer_number(out, "runs", a->reload.runs);
 		json_writer_number(out, "failed", a->reload.failed);
 		json_writer_number(out, "failed_in_a_row", a->reload.in_a_row);
-		write_error(out, "error", null_for_empty(a->reload.why), audience);
+		write_error(out, "error", sentence_or_null(a->reload.why), audience);
 		json_writer_end_object(out);
 	}
 	if (a->has_probe) {
@@ -165,7 +161,7 @@ static void write_notify(const struct notify_status *a, enum audience audience, 
 		json_writer_text(out, "state", state_names_probe[a->probe]);
 		json_writer_number(out, "generation", a->probe_generation);
 		json_writer_number(out, "failed", a->probes_failed);
-		write_error(out, "error", null_for_empty(a->probe_why), audience);
+		write_error(out, "error", sentence_or_null(a->probe_why), audience);
 		json_writer_end_object(out);
 	}
 }
@@ -176,7 +172,7 @@ static void write_watch(const struct config_status *s, enum audience audience, s
 	json_writer_text(out, "state", state_names_watch[s->watch]);
 	json_writer_number(out, "documents", s->watched);
 	json_writer_number(out, "changes", s->watch_changes);
-	write_error(out, "error", null_for_empty(s->watch_error), audience);
+	write_error(out, "error", sentence_or_null(s->watch_error), audience);
 	json_writer_end_object(out);
 }
 
@@ -196,12 +192,12 @@ static int write_config(struct config *c, bool whole, enum audience audience, st
 	upstream_status(s.server, &server);
 	json_writer_text(out, "server", server.name);
 	json_writer_text(out, "file", s.settings->file);
-	json_writer_text(out, "snapshot", null_for_empty(snapshot));
+	json_writer_text(out, "snapshot", sentence_or_null(snapshot));
 	json_writer_text(out, "type", document_type(&s));
 	json_writer_text(out, "topic", s.settings->topic);
 	json_writer_number(out, "generation", s.version->generation);
 	json_writer_text(out, "version", etag_of(&s));
-	json_writer_text(out, "sha256", null_for_empty(s.version->sha256));
+	json_writer_text(out, "sha256", sentence_or_null(s.version->sha256));
 	write_number_or_null(out, "published_ms", s.published_ms, 0);
 	write_number_or_null(out, "confirmed_ms", s.confirmed_ms, 0);
 	write_number_or_null(out, "age_ms", s.age_ms, -1);
@@ -212,7 +208,7 @@ static int write_config(struct config *c, bool whole, enum audience audience, st
 	json_writer_number(out, "delay_ms", supervisor_delay(s.supervisor));
 	write_number_or_null(out, "next_pull_in_ms", s.next_pull_in_ms, -1);
 	write_last_error(out, "last_error", &s, audience);
-	json_writer_text(out, "cause", null_for_empty(kind_cause_name(s.cause)));
+	json_writer_text(out, "cause", sentence_or_null(kind_cause_name(s.cause)));
 	write_number_or_null(out, "last_error_ms", s.last_error_ms, 0);
 	write_number_or_null(out, "failing_since_ms", s.failing_since_ms, 0);
 	json_writer_begin_object(out, "runs");
@@ -256,7 +252,8 @@ int status_outcome(struct config *c, enum audience audience, struct buffer *out)
 	if (s.outcome == CONFIG_HELD && s.rejected)
 		json_writer_text(out, "held_by", rejection_name(s.rejected_by));
 	write_error(out, "error",
-		s.outcome == CONFIG_HELD && s.held ? s.rejected_why : null_for_empty(s.last_error),
+		s.outcome == CONFIG_HELD && s.held ? s.rejected_why
+						   : sentence_or_null(s.last_error),
 		audience);
 	return json_writer_end_object(out);
 }
@@ -296,7 +293,7 @@ static void write_server_address(
 	json_writer_begin_object(out, NULL);
 	json_writer_text(out, "url", a.url);
 	json_writer_number(out, "backoff_ms", a.backoff_ms);
-	write_error(out, "error", null_for_empty(a.error), audience);
+	write_error(out, "error", sentence_or_null(a.error), audience);
 	json_writer_number(out, "failures_in_a_row", a.in_a_row);
 	json_writer_number(out, "congestion", a.congestion);
 	json_writer_number(out, "network", a.network);
@@ -357,7 +354,7 @@ static void write_report(
 	json_writer_text(out, "server", server);
 	json_writer_text(out, "key", s.key);
 	json_writer_text(out, "state", state_names_report[s.state]);
-	write_error(out, "error", null_for_empty(s.error), audience);
+	write_error(out, "error", sentence_or_null(s.error), audience);
 	write_number_or_null(out, "sent_ms", s.sent_ms, 0);
 	json_writer_number(out, "sent", s.sent);
 	json_writer_number(out, "failed", s.failed);

@@ -45,4 +45,10 @@ const char *sentence_show(char *room, size_t size, const char *sentence, enum au
 int sentence_member(
 	struct buffer *out, const char *name, const char *sentence, enum audience audience);
 
+/* NULL for an empty one: members of JSON are null then, and fields of the log left out. */
+static inline const char *sentence_or_null(const char *s)
+{
+	return s[0] ? s : NULL;
+}
+
 #endif
