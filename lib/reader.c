@@ -538,6 +538,23 @@ static bool parse_unit(
 	return false;
 }
 
+/* Digits as an integer with that sign. */
+static bool parse_digits(const char *text, bool minus, int64_t *ret, const char **ret_end)
+{
+	char *end;
+	uintmax_t n;
+
+	if (text[0] < '0' || text[0] > '9')
+		return false;
+	errno = 0;
+	n = strtoumax(text, &end, 10);
+	if (errno || n > (uintmax_t)INT64_MAX + minus)
+		return false;
+	*ret = (int64_t)(minus ? 0 - n : n);
+	*ret_end = end;
+	return true;
+}
+
 /* Integers with units, the greatest first and each once; the sign in front is that of all. */
 static bool parse_duration(const char *text, int64_t *ret_ms)
 {
@@ -546,21 +563,21 @@ static bool parse_duration(const char *text, int64_t *ret_ms)
 	size_t below = sizeof(factors) / sizeof(factors[0]), unit, len;
 	bool minus = text[0] == '-';
 	int64_t n, sum = 0;
-	const char *name;
+	const char *part = text + (minus || text[0] == '+'), *name;
 
-	for (const char *part = text; part == text || *part; part = name + len, below = unit) {
-		if (!parse_int(part, &n, &name))
+	do {
+		if (!parse_digits(part, minus, &n, &name))
 			return false;
-		len = strcspn(name, "0123456789"); /* so the next part has no sign */
+		len = strcspn(name, "0123456789");
 		for (unit = 0; unit < below; unit++)
 			if (strlen(names[unit]) == len && strncmp(name, names[unit], len) == 0)
 				break;
-		if (part != text && minus)
-			n = -n;
 		if (unit == below || __builtin_mul_overflow(n, factors[unit], &n) ||
 			__builtin_add_overflow(sum, n, &sum))
 			return false;
-	}
+		part = name + len;
+		below = unit;
+	} while (*part);
 	*ret_ms = sum;
 	return true;
 }
