@@ -605,6 +605,25 @@ int agent_start(struct agent *a, struct settings *settings)
 	return r;
 }
 
+static void end_loop(void *arg)
+{
+	struct agent *a = arg;
+
+	loop_stop(a->loop);
+}
+
+void agent_leave(struct agent *a)
+{
+	struct loop_timer patience;
+
+	if (!a->report || !report_leave(a->report, end_loop, a))
+		return;
+	loop_timer_init(&patience, end_loop, a);
+	loop_timer_set(a->loop, &patience, loop_now_ms(a->loop) + AGENT_LEAVE_MS);
+	(void)loop_run(a->loop); /* the agent ends in either case */
+	loop_timer_cancel(a->loop, &patience);
+}
+
 /* Reverse order of the start. A write that hangs in the kernel is left behind: its state is one
  * that a crash may leave as well. */
 void agent_stop(struct agent *a)

@@ -15,6 +15,8 @@
 #include "settings/diff.h"
 #include "watch_config.h"
 
+#define AGENT_LEAVE_MS 500u /* for a last word to the fleet */
+
 struct agent {
 	/* set by main.c */
 	const char *path;                /* of the configuration */
@@ -57,6 +59,9 @@ struct agent {
 int agent_open(struct agent *a, const struct settings *settings);
 /* Starts all the rest. Takes settings. 0, or -errno, logged. */
 int agent_start(struct agent *a, struct settings *settings);
+/* For an agent that was told to stop: tells the fleet, if it has a report and its server answers
+ * within AGENT_LEAVE_MS; runs the loop meanwhile. */
+void agent_leave(struct agent *a);
 void agent_stop(struct agent *a);
 /* Sets level and format of the log from the settings and the command line. */
 void agent_set_log(const struct agent *a, const struct settings *settings);

@@ -152,6 +152,8 @@ int receipt_write_known(const struct receipt *r, struct buffer *out)
 	json_writer_begin_object(out, NULL);
 	json_writer_number(out, "v", 1);
 	time_member(out, "first_ms", r->since_ms);
+	if (r->stopped_ms)
+		time_member(out, "stopped_ms", r->stopped_ms);
 	labels_member(r, out);
 	json_writer_begin_array(out, "configs");
 	for (size_t i = 0; i < r->config_count; i++)
@@ -265,6 +267,7 @@ static void fill_receipt(struct reader *in, const struct node *root, bool known)
 	r->host = keep_member(in, root, "host");
 	r->pullet = keep_member(in, root, "pullet");
 	r->since_ms = positive_member(root, known ? "first_ms" : "since_ms");
+	r->stopped_ms = known ? positive_member(root, "stopped_ms") : 0;
 	r->page = (uint64_t)positive_member(root, "page");
 	r->pages = (uint64_t)positive_member(root, "pages");
 	r->page = r->page ? r->page : 1;

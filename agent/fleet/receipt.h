@@ -7,7 +7,8 @@
  * left out: configs beyond the first RECEIPT_CONFIGS are in HOST#2, HOST#3 and so on, with "page"
  * and "pages", so that a change writes one page. PREFIX known/HOST, without a lease, says which
  * hosts are expected:
- * {"v":1, "first_ms", "labels": {}, "configs": [NAME]}. Unknown members are ignored.
+ * {"v":1, "first_ms", "stopped_ms", "labels": {}, "configs": [NAME]}; "stopped_ms" while the
+ * agent is stopped, as it was told to. Unknown members are ignored.
  *
  * Threads: any. Ownership: texts of a receipt that is written are borrowed; one that was read
  * owns its own: receipt_free(). Errors: -EINVAL: not a receipt; -EPROTONOSUPPORT: of a newer form;
@@ -63,6 +64,7 @@ struct receipt_config {
 struct receipt {
 	const char *host, *pullet; /* pullet: the agent's version */
 	int64_t since_ms;          /* wall clock: the agent's start; of "known" the first one */
+	int64_t stopped_ms;        /* wall clock; 0 = not said; of "known" only */
 	uint64_t page, pages;      /* from 1 */
 	const struct settings_label *labels;
 	size_t label_count;

@@ -25,7 +25,7 @@
 
 #define RENEWALS 3 /* to a check */
 
-enum errand { NOTHING, GRANT, RENEW, CHECK, GREET, GREET_AGAIN, WRITE };
+enum errand { NOTHING, GRANT, RENEW, CHECK, GREET, GREET_AGAIN, WRITE, LEAVE };
 
 struct page {
 	bool dirty;        /* changed since it was written */
@@ -62,8 +62,11 @@ struct report {
 		UNKNOWN,
 		OTHERWISE,
 		KNOWN
-	} greeting;       /* does the "known" key exist, with our value? */
-	int64_t first_ms; /* of the "known" key */
+	} greeting;         /* does the "known" key exist, with our value? */
+	int64_t first_ms;   /* of the "known" key */
+	int64_t stopped_ms; /* 0 = it runs */
+	void (*said)(void *arg);
+	void *said_arg;
 
 	bool round; /* pages are being written */
 	uint64_t round_ms, send_ms, retry_ms;
@@ -206,10 +209,11 @@ static void append_put(const struct report *r, struct buffer *body, const char *
 	json_writer_end_object(body);
 }
 
-static int write_known(struct report *r, int64_t first_ms, struct buffer *out)
+static int write_known(struct report *r, struct buffer *out)
 {
 	const struct settings *s = r->env.settings;
-	struct receipt receipt = {.since_ms = first_ms,
+	struct receipt receipt = {.since_ms = r->first_ms,
+		.stopped_ms = r->stopped_ms,
 		.labels = s->labels,
 		.label_count = s->label_count,
 		.config_count = s->config_count};
@@ -230,7 +234,7 @@ static int write_known(struct report *r, int64_t first_ms, struct buffer *out)
 static int build_greet(struct report *r, struct buffer *body)
 {
 	struct buffer value;
-	int e = write_known(r, r->first_ms, &value);
+	int e = write_known(r, &value);
 
 	if (e == 0) {
 		json_writer_begin_object(body, NULL);
@@ -256,7 +260,7 @@ static int build_greet(struct report *r, struct buffer *body)
 static int build_greet_again(struct report *r, struct buffer *body)
 {
 	struct buffer value;
-	int e = write_known(r, r->first_ms, &value);
+	int e = write_known(r, &value);
 
 	if (e == 0) {
 		json_writer_begin_object(body, NULL);
@@ -400,7 +404,7 @@ static bool is_known(struct report *r, const struct node *pair)
 	if (pair && etcd_store_decode(pair, "value", &is) == 0 && is.len &&
 		receipt_read_known(is.data, is.len, &known) == 0 && known->since_ms) {
 		r->first_ms = known->since_ms;
-		same = write_known(r, r->first_ms, &shall) == 0 && shall.len == is.len &&
+		same = write_known(r, &shall) == 0 && shall.len == is.len &&
 		       memcmp(shall.data, is.data, is.len) == 0;
 	}
 	receipt_free(known);
@@ -552,6 +556,7 @@ static const struct {
 	[GREET] = {ETCD_STORE_TXN, build_greet, host_greeted},
 	[GREET_AGAIN] = {ETCD_STORE_TXN, build_greet_again, host_greeted_again},
 	[WRITE] = {ETCD_STORE_TXN, build_write, page_written},
+	[LEAVE] = {ETCD_STORE_TXN, build_greet_again, host_greeted_again},
 };
 
 static void take_store_answer(struct report *r, const struct etcd_store_answer *a)
@@ -701,6 +706,10 @@ static void run_errands(struct report *r)
 	uint64_t now_ms = loop_now_ms(r->env.loop), due_ms;
 	enum errand errand;
 
+	if (r->said && !r->exchange) {
+		r->off = true;
+		r->said(r->said_arg);
+	}
 	while (!r->off && !r->exchange) {
 		errand = choose_errand(r, now_ms, &due_ms);
 		if (errand == NOTHING) {
@@ -781,6 +790,27 @@ void report_stop(struct report *r)
 	free(r->key);
 	free(r->known);
 	free(r);
+}
+
+bool report_leave(struct report *r, void (*said)(void *arg), void *arg)
+{
+	bool can = !r->off && !r->failing && r->lease && r->greeting == KNOWN;
+	uint64_t until_ms;
+
+	exchange_cancel(r->exchange);
+	r->exchange = NULL;
+	loop_timer_cancel(r->env.loop, &r->next);
+	loop_timer_cancel(r->env.loop, &r->look);
+	if (!can || !find_ready_address(r, loop_now_ms(r->env.loop), &until_ms)) {
+		r->off = true;
+		return false;
+	}
+	r->stopped_ms = r->env.sys->wall_ms();
+	start_errand(r, LEAVE);
+	r->off = !r->exchange;
+	r->said = said;
+	r->said_arg = arg;
+	return !r->off;
 }
 
 void report_changed(struct report *r, size_t config)

@@ -2,16 +2,17 @@
  * The agent's receipts: what it runs, written to etcd under a lease that is renewed at a third of
  * its life.
  *
- * Best effort: it has a login of its own and no queue, and neither a pull nor the end of the agent
- * ever waits for it. Changes are written within REPORT_FIRST_MS, then at most every REPORT_REST_MS,
- * the latest state, so many changes are one write. Each delay is jittered. A failure is retried at
- * each address, then after a growing, jittered delay up to REPORT_RETRY_MAX_MS. An address in
- * backoff is not used: a lease that expires meanwhile is lost, and the fleet sees the host as gone
- * until it has another one. Everything is written again when the lease is lost, or when keys were
- * changed by others (etcd was restored from a backup, or another agent has the same name); the keys
- * are checked once in a lease's life.
+ * Best effort: it has a login of its own and no queue, and no pull ever waits for it; the end
+ * of the agent waits for one request, for as long as the caller wants. Changes are written within
+ * REPORT_FIRST_MS, then at most every REPORT_REST_MS, the latest state, so many changes are one
+ * write. Each delay is jittered. A failure is retried at each address, then after a growing,
+ * jittered delay up to REPORT_RETRY_MAX_MS. An address in backoff is not used: a lease that expires
+ * meanwhile is lost, and the fleet sees the host as gone until it has another one. Everything is
+ * written again when the lease is lost, or when keys were changed by others (etcd was restored from
+ * a backup, or another agent has the same name); the keys are checked once in a lease's life.
  *
  * Nothing is deleted when the agent ends: a restart leaves no gap, and otherwise the lease expires.
+ * An agent that is told to stop says so in the "known" value, in one request without a retry.
  *
  * Threads: the loop's. Ownership: settings are borrowed. Errors: in the status, and logged at a
  * change, then at most once a minute for the same cause. Bounds: one request at a time; receipt.h.
@@ -68,6 +69,9 @@ struct report_status {
 struct report *report_start(const struct report_env *env);
 /* Cancels what is under way. Accepts NULL. */
 void report_stop(struct report *r);
+/* Says that this host's agent stops, unless what it runs was not written or the server fails; the
+ * report writes nothing else any more. True: said() will be called when that has ended. */
+bool report_leave(struct report *r, void (*said)(void *arg), void *arg);
 /* This config may have changed. */
 void report_changed(struct report *r, size_t config);
 void report_status(const struct report *r, struct report_status *ret_status);

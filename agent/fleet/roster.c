@@ -626,6 +626,7 @@ int roster_sum(const struct roster_row *rows, size_t count, const char *version,
 		return -ENOMEM;
 	while (s.count < count && strcmp(rows[s.count].runs->name, s.config) == 0) {
 		s.silent += rows[s.count].silent;
+		s.stopped += rows[s.count].silent && rows[s.count].receipt->stopped_ms;
 		if (!rows[s.count].silent) {
 			s.rejected += rows[s.count].runs->state == RECEIPT_REJECTED;
 			s.held += rows[s.count].runs->state == RECEIPT_HELD;

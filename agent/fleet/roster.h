@@ -81,6 +81,7 @@ struct roster_sum { /* of one config */
 	const struct roster_row *rows;
 	size_t count; /* hosts with this config */
 	size_t silent;
+	size_t stopped;     /* of these, hosts whose agent was told to stop */
 	size_t rejected;    /* hosts that rejected, or rolled back, what their server has */
 	size_t held;        /* hosts that hold it back: the rollout's, or an operator's rollback */
 	size_t on_it;       /* hosts that run the wanted version */

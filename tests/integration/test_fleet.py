@@ -224,6 +224,33 @@ class Two(Case):
         self.assertTrue(self.etcd.get(PREFIX + 'known/h2'))
         self.stop()
 
+    def test_one_that_was_stopped_is_said_to_be_until_it_runs_again(self):
+        self.two()
+        self.agents[1].stop()
+        hosts, found = self.until(lambda hosts, _: hosts['h2']['state'] == 'silent', watch=self.watching)
+        self.assertEqual((found['silent'], found['stopped'], found['count']), (1, 1, 2))
+        self.assertAlmostEqual(hosts['h2']['stopped_ms'] / 1000, time.time(), delta=harness.DEADLINE)
+        out, _ = self.fleet('web')
+        self.assertRegex(out, r'\(50\.0%\), 1 silent \(1 of them stopped\)\n(.*\n)* +h2 +stopped +- +\S.* its agent was told to stop')
+        self.agents[1] = self.host('h2', zone='us')
+        hosts, found = self.until_hosts(2)
+        self.assertEqual(found['stopped'], 0)
+        self.agents[1].close()  # killed: nothing is said
+        hosts, found = self.until(lambda hosts, _: hosts['h2']['state'] == 'silent')
+        self.assertEqual((found['stopped'], 'stopped_ms' in hosts['h2']), (0, False))
+        self.agents.pop(1)
+        self.stop()
+
+    def test_the_end_of_an_agent_does_not_wait_for_a_server_that_hangs(self):
+        self.two()
+        self.etcd.members[0].pause(True)
+        try:
+            self.agents[1].stop()  # under 2 s
+        finally:
+            self.etcd.members[0].pause(False)
+        self.agents.pop(1)
+        self.stop()
+
     def test_one_that_starts_again_leaves_no_gap(self):
         self.two()
         known, value = self.etcd.get(PREFIX + 'known/h1'), self.receipt('h1')

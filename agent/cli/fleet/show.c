@@ -100,6 +100,8 @@ void fleet_headline(const struct roster_sum *s, struct buffer *out)
 	append_refusals(s, out);
 	if (s->silent)
 		buffer_printf(out, ", %zu silent", s->silent);
+	if (s->stopped)
+		buffer_printf(out, " (%zu of them stopped)", s->stopped);
 	buffer_append_string(out, "\n");
 }
 
@@ -151,7 +153,7 @@ static const char *shown_state(const struct roster_row *row)
 	const struct receipt_config *c = row->runs;
 
 	if (row->silent)
-		return "silent";
+		return row->receipt->stopped_ms ? "stopped" : "silent";
 	if (c->state == RECEIPT_REJECTED && strncmp(c->why, "probe: ", strlen("probe: ")) == 0)
 		return "rolled back";
 	return receipt_state_name(c->state);
@@ -166,10 +168,12 @@ static void add_host_row(const struct roster_row *row, bool colour, struct table
 	table_add_words(t, row->host, SHOWN, "");
 	table_add(t, shown_state(row), !colour ? "" : row->silent ? WRAP_BAD : colour_of(c->state));
 	table_add_words(t, c->version[0] ? c->version : c->digest[0] ? c->digest : "-", SHOWN, "");
-	if (!row->silent)
-		words_time(&text, c->since_ms);
+	if (!row->silent || row->receipt->stopped_ms)
+		words_time(&text, row->silent ? row->receipt->stopped_ms : c->since_ms);
 	table_add(t, text.data ? text.data : "-", "");
 	buffer_clear(&text);
+	if (row->silent && row->receipt->stopped_ms)
+		buffer_append_string(&text, "its agent was told to stop");
 	if (c->rejected[0])
 		buffer_printf(&text, "%s: ", c->rejected);
 	buffer_append_string(&text, c->why);
@@ -312,6 +316,8 @@ static void json_host(const struct roster_sum *s, const struct roster_row *row, 
 	for (size_t i = 0; i < row->receipt->label_count; i++)
 		json_writer_text(out, row->receipt->labels[i].name, row->receipt->labels[i].value);
 	json_writer_end_object(out);
+	if (row->silent && row->receipt->stopped_ms)
+		json_writer_number(out, "stopped_ms", (unsigned long long)row->receipt->stopped_ms);
 	if (!row->silent) {
 		json_writer_number(out, "generation", c->generation);
 		json_writer_text(out, "version", c->version);
@@ -337,6 +343,7 @@ void fleet_json(const struct roster_sum *s, struct buffer *out)
 	json_writer_number(out, "rejected", s->rejected);
 	json_writer_number(out, "held", s->held);
 	json_writer_number(out, "silent", s->silent);
+	json_writer_number(out, "stopped", s->stopped);
 	json_writer_begin_array(out, "versions");
 	for (size_t i = 0; i < s->group_count; i++) {
 		json_group(s, &s->groups[i], out);

@@ -90,7 +90,7 @@ static struct world {
 	struct played *running;
 
 	/* what was asked */
-	unsigned asked[WRITE + 1], total, refused, logins;
+	unsigned asked[LEAVE + 1], total, refused, logins;
 	uint64_t renewals_at[64], writes_at[256];
 	unsigned writes;
 	char written[256][128]; /* keys, in the order of the writes */
@@ -851,6 +851,102 @@ static void stop__during_a_write__ends_it_at_once(void **state)
 	world_close();
 }
 
+static unsigned said;
+
+static void count_said(void *arg)
+{
+	assert_ptr_equal(arg, &w);
+	said++;
+}
+
+/* Of the "known" value; 0 = it runs. */
+static int64_t stopped_ms(void)
+{
+	const struct key *k = key_find("/pullet/agents/known/h1");
+	struct receipt *r;
+	int64_t ms;
+
+	assert_int_equal(receipt_read_known(k->value.data, k->value.len, &r), 0);
+	assert_int_equal(r->config_count, 1);
+	ms = r->stopped_ms;
+	receipt_free(r);
+	return ms;
+}
+
+static void leave__says_so_in_one_request__and_the_next_start_takes_it_back(void **state)
+{
+	(void)state;
+	said = 0;
+	world_open();
+	pass(5000);
+	assert_int_equal(stopped_ms(), 0);
+	w.how = HANGS; /* what is under way is given up */
+	change(0);
+	for (int i = 0; i < 2000 && !w.running; i++)
+		pass(10);
+	assert_non_null(w.running);
+	w.how = ANSWERS;
+	assert_true(report_leave(w.report, count_said, &w));
+	assert_int_equal(said, 0);
+	pass(100);
+	assert_int_equal(said, 1);
+	assert_in_range(stopped_ms(), world_wall() - 200, world_wall());
+	change(0);
+	pass(TTL_MS);
+	assert_int_equal(said, 1);
+	report_stop(w.report);
+	world_start("h1");
+	pass(5000);
+	assert_int_equal(stopped_ms(), 0);
+	check_written();
+	world_close();
+}
+
+static void leave__that_fails__is_not_tried_again(void **state)
+{
+	unsigned before;
+
+	(void)state;
+	said = 0;
+	world_open();
+	pass(5000);
+	w.how = REFUSES;
+	w.refused = true;
+	before = w.total;
+	assert_true(report_leave(w.report, count_said, &w));
+	pass(TTL_MS);
+	assert_int_equal(said, 1);
+	assert_int_equal(w.total, before + 1);
+	assert_int_equal(stopped_ms(), 0);
+	world_close();
+}
+
+static void leave__when_nothing_was_written_or_the_server_fails__asks_nothing(void **state)
+{
+	unsigned before;
+
+	(void)state;
+	said = 0;
+	world_open();
+	assert_false(report_leave(w.report, count_said, &w));
+	pass(5000);
+	assert_int_equal(w.total, 0);
+	report_stop(w.report);
+	world_start("h1");
+	pass(5000);
+	w.how = w.how_first = REFUSES;
+	change(0);
+	pass(20000);
+	assert_int_equal(status().state, REPORT_FAILING);
+	w.refused = true;
+	before = w.total;
+	assert_false(report_leave(w.report, count_said, &w));
+	pass(TTL_MS);
+	assert_int_equal(w.total, before);
+	assert_int_equal(said, 0);
+	world_close();
+}
+
 static void first_address__that_fails__leaves_it_to_the_second_at_once(void **state)
 {
 	(void)state;
@@ -1258,6 +1354,9 @@ int main(void)
 			etcd__that_is_away__is_asked_less_and_less__and_gets_all_when_it_is_back),
 		cmocka_unit_test(etcd__that_hangs__has_one_request_at_a_time),
 		cmocka_unit_test(stop__during_a_write__ends_it_at_once),
+		cmocka_unit_test(leave__says_so_in_one_request__and_the_next_start_takes_it_back),
+		cmocka_unit_test(leave__that_fails__is_not_tried_again),
+		cmocka_unit_test(leave__when_nothing_was_written_or_the_server_fails__asks_nothing),
 		cmocka_unit_test(first_address__that_fails__leaves_it_to_the_second_at_once),
 		cmocka_unit_test(
 			addresses__that_back_off_for_others__are_not_asked_and_the_lease_may_be_lost),
