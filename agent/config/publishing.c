@@ -76,7 +76,7 @@ static void sync_job_done(struct worker_job *job)
 			c->current.sync_generation == c->current.version.generation,
 			(uint64_t[]){c->decisions.ledger->proven, latest_generation(c),
 				c->current.version.generation},
-			3);
+			3, c->current.repeated);
 	if (again)
 		c->current.to_sync |= done; /* at the end of the next run */
 	else
@@ -85,6 +85,15 @@ static void sync_job_done(struct worker_job *job)
 }
 
 /* ---- the publication ---- */
+
+/* A generation with the bytes of the candidate, which is published once more: by an override, a
+ * rollback and so on. */
+static uint64_t repeated_generation(const struct config *c)
+{
+	if (strcmp(c->current.version.sha256, c->step.candidate->version.sha256) == 0)
+		return c->current.version.generation;
+	return c->step.generation;
+}
 
 static void fill_publication(struct config *c)
 {
@@ -98,6 +107,7 @@ static void fill_publication(struct config *c)
 		.save = step_saves(c),
 		.give_up = c->step.decision.origin == ORIGIN_OPERATOR,
 		.spared = {c->decisions.ledger->proven, latest_generation(c)},
+		.repeated = step_saves(c) ? repeated_generation(c) : 0,
 		.target = c->current.target,
 		.fileset = c->current.fileset,
 		.image = candidate->image ? c->current.image : NULL,
@@ -256,6 +266,7 @@ static void publication_ended(struct config *c)
 	replaces = strcmp(c->current.version.sha256, c->step.candidate->version.sha256) != 0;
 	if (c->step.decision.action != ACTION_HEAL)
 		c->resting = 0;
+	c->current.repeated = p.repeated;
 	current_replace(c);
 	current_look(
 		c); /* before anybody hears of it: what is changed after that has its own cause */

@@ -267,7 +267,7 @@ void current_start(struct config *c)
 	if (!c->current.started)
 		return; /* tried again at the next run */
 	store_prune(c->current.store, false,
-		(uint64_t[]){c->decisions.ledger->proven, c->current.saved_generation}, 2);
+		(uint64_t[]){c->decisions.ledger->proven, c->current.saved_generation}, 2, 0);
 	c->step.starts =
 		c->env->starting || !validation_is_large_file(c, c->current.saved_generation);
 	config_settle(c);

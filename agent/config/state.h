@@ -157,6 +157,7 @@ struct current {
 	unsigned to_sync,
 		syncing; /* of enum publishing_file: to be brought to the disk next, and now */
 	uint64_t sync_generation; /* of the state file */
+	uint64_t repeated; /* a generation with the same bytes, to be pruned then; 0 = none */
 	int sync_error;
 	struct file_watch_entry file_drift, image_drift;
 	bool watching_drift; /* these two are in use */

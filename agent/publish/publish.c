@@ -151,7 +151,7 @@ void publish_run(struct publication *p)
 	if (p->error)
 		forget_published(p);
 	else if (p->save)
-		store_prune(p->store, p->state_synced, p->spared, PUBLISH_SPARED);
+		store_prune(p->store, p->state_synced, p->spared, PUBLISH_SPARED, p->repeated);
 	if (p->error && p->save && p->give_up) { /* it may be there, though it is not on the disk */
 		store_remove(p->store, p->version->generation);
 		p->saved = false;

@@ -28,6 +28,7 @@ struct publication {
 	bool save;    /* false: the version is in the store already */
 	bool give_up; /* a failure removes its state file: it was refused, so it never happens */
 	uint64_t spared[PUBLISH_SPARED];    /* generations that are not pruned; 0 = none */
+	uint64_t repeated;                  /* one with the same bytes; 0 = none */
 	struct target *target;              /* NULL: no text file */
 	struct file_set *fileset;           /* NULL: no set of files */
 	const struct compose_piece *pieces; /* version->part_count of them: the files of the set */

@@ -676,22 +676,42 @@ static bool is_spared(uint64_t generation, const uint64_t *spared, size_t count)
 	return false;
 }
 
-void store_prune(struct store *s, bool synced, const uint64_t *spared, size_t count)
+static void remove_version(const struct store *s, int dir, uint64_t generation)
 {
-	size_t keep = s->keep + (synced || s->in_memory ? 0 : STORE_UNSYNCED);
-	uint64_t numbers[MAX_LISTED];
 	char name[NUMBER + 8];
+
+	file_name(generation, name);
+	s->sys->unlinkat(dir, name, 0);
+}
+
+/* Moves it, if it is there and not the newest, behind all others. */
+static void put_last(uint64_t *numbers, int n, uint64_t generation)
+{
+	for (int i = 1; i < n; i++) {
+		if (numbers[i] != generation)
+			continue;
+		memmove(&numbers[i], &numbers[i + 1], (size_t)(n - i - 1) * sizeof(numbers[0]));
+		numbers[n - 1] = generation;
+		return;
+	}
+}
+
+void store_prune(
+	struct store *s, bool synced, const uint64_t *spared, size_t count, uint64_t repeated)
+{
+	bool safe = synced || s->in_memory;
+	size_t keep = s->keep + (safe ? 0 : STORE_UNSYNCED);
+	uint64_t numbers[MAX_LISTED];
 	int n, dir = s->highest > keep ? open_store_dir(s) : -1;
 
 	if (dir < 0)
 		return;
 	n = list_generations(s, dir, "", numbers);
-	for (int i = (int)keep; i < n; i++) {
-		if (is_spared(numbers[i], spared, count))
-			continue;
-		file_name(numbers[i], name);
-		s->sys->unlinkat(dir, name, 0);
-	}
+	if (safe)
+		put_last(numbers, n, repeated);
+	for (int i = (int)keep; i < n; i++)
+		if (!is_spared(numbers[i], spared, count))
+			remove_version(s, dir, numbers[i]);
 	s->sys->close(dir);
 }
 

@@ -140,10 +140,13 @@ uint64_t store_next_generation(const struct store *s);
  * returns, with the names that lead to it. 0 or -errno. */
 int store_save(struct store *s, const struct version *v, const void *body, size_t len, bool sync,
 	char why[FILE_WHY]);
-/* Removes the versions beyond the newest `keep`, but for those that are spared (0 = none). synced:
+/* Removes the versions beyond the newest `keep`, but for those that are spared (0 = none), and
+ * before any other one `repeated`, whose bytes the newest has too (0 = none): what an operator does
+ * with one version costs no older one its place. synced:
  * the newest one is on the disk; else STORE_UNSYNCED more are kept, as a power cut may leave those
  * only. Apart from store_save() so that it can wait until the new version is visible. */
-void store_prune(struct store *s, bool synced, const uint64_t *spared, size_t count);
+void store_prune(
+	struct store *s, bool synced, const uint64_t *spared, size_t count, uint64_t repeated);
 /* Removes one version, on the disk before it returns: its publication was refused. Its number is
  * not used again. */
 void store_remove(struct store *s, uint64_t generation);

@@ -724,6 +724,34 @@ static void spared__in_memory__are_the_proven_and_the_servers_version(void **sta
 	spared__are_the_proven_and_the_servers_version();
 }
 
+/* What an operator does with one version costs no older one its place. */
+static void history__of_overrides_and_rollbacks__has_the_versions_before(void)
+{
+	begin("history: 3");
+	pull_of("n: 2\n");
+	pull_of("n: 3\n");
+	publish_more(8);
+	assert_int_equal(state_files(), 3);
+	operator_rolls_back(2);
+	assert_done();
+	operator_rolls_back(1);
+	assert_done();
+	assert_shows("n: 1\nm: 7\n");
+	assert_int_equal(state_files(), 3);
+}
+
+static void history__on_a_disk__has_the_versions_before(void **state)
+{
+	(void)state;
+	history__of_overrides_and_rollbacks__has_the_versions_before();
+}
+
+static void history__in_memory__has_the_versions_before(void **state)
+{
+	(void)state;
+	history__of_overrides_and_rollbacks__has_the_versions_before();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -768,6 +796,8 @@ int main(void)
 		CORE_TEST_DISK(older_versions__are_removed_when_the_new_one_is_on_the_disk),
 		CORE_TEST_DISK(current_version__beside_newer_ones_that_are_not_shown__is_kept),
 		CORE_TEST_DISK(spared__on_a_disk__are_the_proven_and_the_servers_version),
+		CORE_TEST_DISK(history__on_a_disk__has_the_versions_before),
+		CORE_TEST(history__in_memory__has_the_versions_before),
 		CORE_TEST(spared__in_memory__are_the_proven_and_the_servers_version),
 	};
 

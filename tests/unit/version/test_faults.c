@@ -90,7 +90,7 @@ static int live(void)
 			sys.close(fd);
 		r = r < 0 ? r : 0;
 	}
-	store_prune(s, true, &v.generation, 1);
+	store_prune(s, true, &v.generation, 1, 0);
 	if (r == 0)
 		store_remove(s, v.generation);
 	version_fini(&v);

@@ -460,7 +460,7 @@ static void descriptor_0__is_as_good_as_any(void **state)
 	count = store_list(p.store, list);
 	dir = store_dir(p.store);
 	r[4] = dir < 0 ? dir : close(dir);
-	store_prune(p.store, true, NULL, 0);
+	store_prune(p.store, true, NULL, 0, 0);
 	closed = fault_end_zero(kept);
 	for (size_t i = 0; i < 5; i++)
 		assert_int_equal(r[i], 0);
@@ -979,7 +979,7 @@ static void save_many(struct place *p)
 {
 	for (uint64_t n = 1; n <= 25; n++) {
 		save_text(p, n, OLD);
-		store_prune(p->store, true, NULL, 0);
+		store_prune(p->store, true, NULL, 0, 0);
 	}
 }
 
@@ -1013,18 +1013,18 @@ static void prune__with_another_number_to_keep__removes_what_is_too_old(void **s
 	store_close(place.store);
 	place_open(&place, 3);
 	assert_int_equal(store_list(place.store, there), 25); /* who is spared is not known yet */
-	store_prune(place.store, true, NULL, 0);
+	store_prune(place.store, true, NULL, 0, 0);
 	assert_int_equal(store_list(place.store, there), 3);
 	assert_int_equal(there[0], 25);
 	assert_int_equal(there[2], 23);
 	store_close(place.store);
 	place_open(&place, 1);
-	store_prune(place.store, true, NULL, 0);
+	store_prune(place.store, true, NULL, 0, 0);
 	assert_int_equal(store_list(place.store, there), 1);
 	assert_int_equal(there[0], 25);
 	save_text(&place, 26, NEW);
 	assert_int_equal(store_list(place.store, there), 2); /* until the new one is visible */
-	store_prune(place.store, true, NULL, 0);
+	store_prune(place.store, true, NULL, 0, 0);
 	assert_int_equal(store_list(place.store, there), 1);
 	assert_int_equal(there[0], 26);
 	place_fini(&place);
@@ -1040,15 +1040,47 @@ static void prune__spares_the_proven_and_what_the_server_has(void **state)
 	place_init(&place, 3);
 	for (uint64_t n = 1; n <= 12; n++) {
 		save_text(&place, n, OLD);
-		store_prune(place.store, true, spared, 2);
+		store_prune(place.store, true, spared, 2, 0);
 	}
 	assert_int_equal(store_list(place.store, there), 5);
 	assert_int_equal(there[0], 12);
 	assert_int_equal(there[2], 10);
 	assert_int_equal(there[3], 7);
 	assert_int_equal(there[4], 2);
-	store_prune(place.store, true, (uint64_t[]){0}, 1);
+	store_prune(place.store, true, (uint64_t[]){0}, 1, 0);
 	assert_int_equal(store_list(place.store, there), 3);
+	place_fini(&place);
+}
+
+static void prune__of_what_has_the_newest_ones_bytes__comes_before_older_ones(void **state)
+{
+	static const uint64_t spared[] = {4};
+	uint64_t there[STORE_MAX_KEEP];
+	struct place place;
+
+	(void)state;
+	place_init(&place, 3);
+	save_text(&place, 1, OLD);
+	save_text(&place, 2, OLD);
+	for (uint64_t n = 3; n <= 12; n++) { /* as overrides do */
+		save_text(&place, n, NEW);
+		store_prune(place.store, true, NULL, 0, n - 1);
+	}
+	assert_int_equal(store_list(place.store, there), 3);
+	assert_int_equal(there[0], 12);
+	assert_int_equal(there[1], 2);
+	assert_int_equal(there[2], 1);
+	save_text(&place, 13, NEW);
+	store_prune(place.store, true, NULL, 0, 13); /* never the newest */
+	assert_int_equal(store_list(place.store, there), 3);
+	assert_int_equal(there[0], 13);
+	assert_int_equal(there[2], 2);
+	save_text(&place, 14, NEW);
+	store_prune(place.store, true, (uint64_t[]){13}, 1, 13); /* nor a spared one */
+	assert_int_equal(store_list(place.store, there), 4);
+	store_prune(place.store, true, spared, 1, 99);
+	assert_int_equal(store_list(place.store, there), 3);
+	assert_int_equal(there[2], 12);
 	place_fini(&place);
 }
 
@@ -1065,11 +1097,11 @@ static void prune__while_the_newest_may_be_lost__keeps_those_that_are_not(void *
 	place_open(&place, 2);
 	for (uint64_t n = 1; n <= 20; n++) {
 		save_text(&place, n, OLD);
-		store_prune(place.store, false, NULL, 0);
+		store_prune(place.store, false, NULL, 0, 0);
 	}
 	assert_int_equal(store_list(place.store, there),
 		store_in_memory(place.store) ? 2 : 2 + STORE_UNSYNCED);
-	store_prune(place.store, true, NULL, 0);
+	store_prune(place.store, true, NULL, 0, 0);
 	assert_int_equal(store_list(place.store, there), 2);
 	assert_int_equal(there[1], 19);
 	place_fini(&place);
@@ -1379,6 +1411,7 @@ int main(void)
 		cmocka_unit_test(prune__keeps_as_many_as_it_is_told),
 		cmocka_unit_test(prune__with_another_number_to_keep__removes_what_is_too_old),
 		cmocka_unit_test(prune__spares_the_proven_and_what_the_server_has),
+		cmocka_unit_test(prune__of_what_has_the_newest_ones_bytes__comes_before_older_ones),
 		cmocka_unit_test(prune__while_the_newest_may_be_lost__keeps_those_that_are_not),
 		cmocka_unit_test(remove__takes_one_away_and_its_number_is_not_used_again),
 		cmocka_unit_test(keep__of_damaged_files__is_the_same_number),
