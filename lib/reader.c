@@ -539,7 +539,7 @@ static bool parse_unit(
 }
 
 /* Digits as an integer with that sign. */
-static bool parse_digits(const char *text, bool minus, int64_t *ret, const char **ret_end)
+static bool parse_magnitude(const char *text, bool minus, int64_t *ret, const char **ret_end)
 {
 	char *end;
 	uintmax_t n;
@@ -566,7 +566,7 @@ static bool parse_duration(const char *text, int64_t *ret_ms)
 	const char *part = text + (minus || text[0] == '+'), *name;
 
 	do {
-		if (!parse_digits(part, minus, &n, &name))
+		if (!parse_magnitude(part, minus, &n, &name))
 			return false;
 		len = strcspn(name, "0123456789");
 		for (unit = 0; unit < below; unit++)

@@ -684,8 +684,8 @@ static void remove_version(const struct store *s, int dir, uint64_t generation)
 	s->sys->unlinkat(dir, name, 0);
 }
 
-/* Moves it, if it is there and not the newest, behind all others. */
-static void put_last(uint64_t *numbers, int n, uint64_t generation)
+/* Moves it, if it is there and not the newest, behind all others: it is removed first. */
+static void prune_first(uint64_t *numbers, int n, uint64_t generation)
 {
 	for (int i = 1; i < n; i++) {
 		if (numbers[i] != generation)
@@ -708,7 +708,7 @@ void store_prune(
 		return;
 	n = list_generations(s, dir, "", numbers);
 	if (safe)
-		put_last(numbers, n, repeated);
+		prune_first(numbers, n, repeated);
 	for (int i = (int)keep; i < n; i++)
 		if (!is_spared(numbers[i], spared, count))
 			remove_version(s, dir, numbers[i]);
