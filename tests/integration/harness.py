@@ -348,8 +348,10 @@ class Agent(Program):
         return done.returncode, done.stdout, done.stderr
 
     def status(self, name='web'):
-        _, out, _ = self.cli('status', name, '--json', check=0)
-        return json.loads(out)
+        """What `pullet status NAME --json` prints, for a tenth of its processor time."""
+        code, body = self.get(f'/v1/configs/{name}')
+        self.test.assertEqual(code, 200, body)
+        return json.loads(body)
 
     def refresh(self, name='web'):
         """Pulls now and waits for the end of that run; the outcome."""
