@@ -211,9 +211,32 @@ class Configuration(Case):
         self.alone('agnt: {}\nconfigs:\n  web:\n    url: ftp://x\n    intervall: 3s\n')
         findings = self.doctor(code=78)
         self.assertEqual([f['subject'].split('pullet.yaml')[1] for f in findings if f['severity'] == 'error'], [':1:1', ':4:10', ':5:5'])
-        self.one(findings, 'note', 'with 3 errors in it, servers, push and files were not looked at')
-        self.assertEqual([f for f in findings if f['check'] in ('servers', 'files')], [])
+        self.one(findings, 'note', 'with 3 errors in it, servers, push, hooks and published files were not looked at')
+        self.assertEqual([f for f in findings if f['check'] in ('servers', 'push', 'hooks')], [])
         self.assertEqual(self.run_doctor().returncode, 78)
+
+    def test_a_slip_in_the_file_of_a_running_agent_hides_neither_it_nor_its_configs(self):
+        server = self.server(status(404))
+        agent = Agent(self, self.config(server.url + '/web.yaml'))
+        agent.log.wait('answered 404')
+        good_text = self.read('pullet.yaml').decode()
+        for slip in good_text + 'agnt: {}\n', '# runtime_dir: /nowhere\n' + good_text + 'x: "never closed\n':
+            self.write('pullet.yaml', slip)
+            for reload in False, True:
+                if reload:
+                    at = agent.log.count
+                    agent.signal(signal.SIGHUP)
+                    agent.log.wait('nothing was changed', at)
+                findings = self.doctor(code=78)
+                self.assertEqual(len([f for f in findings if f['check'] == 'configuration' and f['severity'] == 'error']), 1)
+                self.one(findings, 'note', r'^the agent goes on with what it read at \S+Z, and refuses to reload this', 'agent')
+                self.one(findings, 'error', 'nothing is published yet: .*404', 'agent', remedy='put the configuration right')
+                self.assertEqual({f['severity'] for f in findings if f['subject'] == self.path('state')}, {'ok'})
+                self.assertEqual([f for f in findings if f['severity'] == 'warning'], [])
+        self.write('pullet.yaml', good_text)
+        found = [f for f in self.doctor(code=1) if f['subject'].endswith('pullet.yaml') and f['check'] == 'agent']
+        self.assertEqual([(f['severity'], f['finding'][:35]) for f in found], [('error', 'the agent refused it when it was la')])
+        agent.stop()
 
     @needs('to become another user')
     def test_a_file_that_one_may_not_read_is_not_judged(self):

@@ -17,6 +17,7 @@
 
 #include "cli/common/cli.h"
 #include "cli/doctor/doctor.h"
+#include "cli/text/words.h"
 #include "cli/common/operate.h"
 
 /* ---- who it is ---- */
@@ -240,11 +241,9 @@ void doctor_find_agent(struct doctor *d, struct doctor_list *l)
 
 	if (d->socket)
 		snprintf(d->socket_path, sizeof(d->socket_path), "%s", d->socket);
-	else if (d->settings)
-		snprintf(d->socket_path, sizeof(d->socket_path), "%.480s/control.sock",
-			d->settings->runtime_dir);
 	else
-		snprintf(d->socket_path, sizeof(d->socket_path), "%s", client_default_socket());
+		snprintf(d->socket_path, sizeof(d->socket_path), "%.480s/control.sock",
+			d->runtime_dir);
 	r = find_peer(d->socket_path, &peer);
 	find_identity(d, l, r, &peer);
 	if (r)
@@ -264,11 +263,19 @@ const struct node *doctor_config_status(const struct doctor *d, const char *name
 	return NULL;
 }
 
+/* In place of the area of findings that would explain it. */
+static const char unexplained[] =
+	"put the configuration right, and run this again: what explains it "
+	"was not looked at";
+
 /* Where the findings are that explain it. */
-static const char *find_explaining_check(const struct node *c, const char *error)
+static const char *find_explaining_check(
+	const struct doctor *d, const struct node *c, const char *error)
 {
 	const char *cause = node_text(c, "cause", "");
 
+	if (!d->settings)
+		return unexplained;
 	return error[0] && (!cause[0] || strcmp(cause, "this host") == 0) ? "see files, below"
 									  : "see servers, below";
 }
@@ -313,22 +320,23 @@ static void note_explanation(const struct node *c, const char *name, struct doct
 	}
 }
 
-static void note_config_failure(const struct node *c, const char *name, struct doctor_list *l)
+static void note_config_failure(
+	const struct doctor *d, const struct node *c, const char *name, struct doctor_list *l)
 {
 	const char *state = node_text(c, "state", ""), *error = node_text(c, "last_error", "");
 	bool rejected = node_find(c, "rejected");
 	int64_t age_ms = node_integer(c, "age_ms", -1);
 
 	if (node_integer(c, "generation", 0) == 0)
-		doctor_add(l, DOCTOR_ERROR, name, find_explaining_check(c, error),
+		doctor_add(l, DOCTOR_ERROR, name, find_explaining_check(d, c, error),
 			"nothing is published yet%s%s", error[0] ? ": " : "", error);
 	else if (strcmp(state, "stale") == 0)
-		doctor_add(l, DOCTOR_ERROR, name, find_explaining_check(c, error),
+		doctor_add(l, DOCTOR_ERROR, name, find_explaining_check(d, c, error),
 			"stale: no server has confirmed it for %" PRId64 " s%s%s", age_ms / 1000,
 			error[0] ? ": " : "", error);
 	else if ((!rejected || note_rejected_version(c, name, l)) && error[0] &&
 		 strcmp(state, "ok") != 0)
-		doctor_add(l, DOCTOR_WARNING, name, find_explaining_check(c, error), "%s: %s",
+		doctor_add(l, DOCTOR_WARNING, name, find_explaining_check(d, c, error), "%s: %s",
 			state, error);
 }
 
@@ -355,7 +363,8 @@ static void note_config_decisions(const struct node *c, const char *name, struct
 			"some values are overridden on this host");
 }
 
-static void note_config_notify(const struct node *c, const char *name, struct doctor_list *l)
+static void note_config_notify(
+	const struct doctor *d, const struct node *c, const char *name, struct doctor_list *l)
 {
 	const struct node *reload = node_find(c, "reload"), *probe = node_find(c, "probe");
 
@@ -364,7 +373,8 @@ static void note_config_notify(const struct node *c, const char *name, struct do
 			"what is published was changed by somebody else");
 	if (strcmp(node_text(reload, "state", ""), "failed") == 0)
 		doctor_add(l, DOCTOR_WARNING, name,
-			"see hooks, below; the agent tries again until it works",
+			d->settings ? "see hooks, below; the agent tries again until it works"
+				    : "the agent tries again until it works",
 			"the reload after the last change failed: %s",
 			node_text(reload, "error", "?"));
 	if (strcmp(node_text(probe, "state", ""), "failed") == 0)
@@ -381,7 +391,10 @@ static void note_push_state(const struct doctor *d, struct doctor_list *l)
 
 		if (strcmp(state, "connected") != 0)
 			doctor_add(l, DOCTOR_WARNING, node_text(n, "endpoint", "?"),
-				"see push, below; where it connects now, this goes by itself",
+				d->settings
+					? "see push, below; where it connects now, this goes by "
+					  "itself"
+					: unexplained,
 				"the agent's push channel is %s: %s", state,
 				node_text(n, "error", "pulls go on by interval"));
 	}
@@ -454,6 +467,21 @@ static bool is_same_file(const char *a, const char *b)
 	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
 }
 
+/* The file is invalid now: what goes on, and what would not. */
+static void note_running_settings(int64_t loaded_ms, const char *path, struct doctor_list *l)
+{
+	struct buffer when;
+
+	buffer_init(&when, 64);
+	words_time(&when, loaded_ms);
+	doctor_add(l, DOCTOR_NOTE, path,
+		"put it right before anything restarts the agent: it would not start",
+		"the agent goes on with what it read at %s, and refuses to reload this "
+		"(SIGHUP)",
+		when.data ? when.data : "?");
+	buffer_fini(&when);
+}
+
 /* Has the agent read what stands in the file, and taken it? */
 static void note_stale_settings(const struct doctor *d, struct doctor_list *l)
 {
@@ -465,15 +493,21 @@ static void note_stale_settings(const struct doctor *d, struct doctor_list *l)
 		c ? node_integer(c, "loaded_ms", 0) : node_integer(root, "started_ms", 0);
 	int64_t written_ms = 0, touched_ms = 0;
 
-	if (node_text(c, "error", NULL))
-		doctor_add(l, DOCTOR_ERROR, file, "put it right, and reload again",
+	if (!is_same_file(file, d->path)) {
+		doctor_add(l, DOCTOR_WARNING, d->path, "name that one with -c",
+			"the agent that runs reads %s", file);
+		return;
+	}
+	if (d->bad_settings) {
+		note_running_settings(loaded_ms, d->path, l);
+		return;
+	}
+	if (node_text(c, "error", NULL)) {
+		doctor_add(l, DOCTOR_ERROR, file, remedy,
 			"the agent refused it when it was last reloaded, and runs the one before: "
 			"%s%s",
 			node_text(c, "error", ""),
 			node_integer(c, "errors", 0) > 1 ? " (and more)" : "");
-	if (!is_same_file(file, d->path)) {
-		doctor_add(l, DOCTOR_WARNING, d->path, "name that one with -c",
-			"the agent that runs reads %s", file);
 		return;
 	}
 	find_newest_times(d->path, &written_ms, &touched_ms);
@@ -530,16 +564,16 @@ void doctor_agent(struct doctor *d, struct doctor_list *l)
 	note_agent_version(d, l);
 	note_stale_settings(d, l);
 	note_push_state(d, l);
-	for (size_t i = 0; d->settings && i < d->settings->config_count; i++) {
-		const char *name = d->settings->configs[i]->name;
-		const struct node *c = doctor_config_status(d, name);
+	for (const struct node *c = node_first(document_root(d->status.json), "configs"); c;
+		c = c->next) {
+		const char *name = node_text(c, "name", "?");
 
-		if (!c || !doctor_is_selected(d, d->settings->configs[i]))
+		if (d->only && strcmp(d->only, name) != 0)
 			continue;
-		note_config_failure(c, name, l);
+		note_config_failure(d, c, name, l);
 		note_explanation(c, name, l);
 		note_config_decisions(c, name, l);
-		note_config_notify(c, name, l);
+		note_config_notify(d, c, name, l);
 	}
 	if (has_no_warning(l))
 		doctor_add(l, DOCTOR_OK, d->socket_path, NULL,

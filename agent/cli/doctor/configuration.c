@@ -45,7 +45,8 @@ static void load_configuration(struct doctor *d, struct doctor_list *l)
 	d->bad_settings = settings_load(d->path, add_settings_error, &told, &d->settings);
 	if (d->bad_settings)
 		doctor_add(l, DOCTOR_NOTE, d->path, "put it right, and run this again",
-			"with %zu error%s in it, servers, push and files were not looked at",
+			"with %zu error%s in it, servers, push, hooks and published files were not "
+			"looked at",
 			l->count, l->count == 1 ? "" : "s");
 	else
 		doctor_add(l, DOCTOR_OK, d->path, NULL, "%zu config%s, no error",
@@ -234,6 +235,7 @@ static void check_configuration_writers(struct doctor *d, struct doctor_list *l)
 void doctor_configuration(struct doctor *d, struct doctor_list *l)
 {
 	load_configuration(d, l);
+	doctor_find_dirs(d);
 	if (!d->settings)
 		return;
 	check_config_rows(d, l);

@@ -39,7 +39,7 @@ static const struct check {
 	{"servers", .run = doctor_servers},
 	{"push", .run = doctor_push},
 	{"hooks", .run = doctor_hooks, .files = true},
-	{"files", .run = doctor_files, .files = true},
+	{"files", .run = doctor_files, .files = true, .always = true},
 };
 
 enum { CHECKS = sizeof(checks) / sizeof(checks[0]) };

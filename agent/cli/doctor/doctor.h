@@ -95,12 +95,17 @@ struct doctor {
 	uint64_t timeout_ms;
 	struct settings *settings; /* NULL: bad, or not to be read */
 	bool bad_settings;
+	char state_dir[4096], runtime_dir[4096]; /* by doctor_find_dirs() */
 	struct loop *loop;
 	struct doctor_unit unit;
 	struct doctor_who who;
 	struct client_answer status; /* of the agent; json NULL: none */
 	char socket_path[512];
 };
+
+/* Fills d->state_dir and d->runtime_dir: of d->settings; without them as the text of the file has
+ * them, or the places where they are when nobody says so. */
+void doctor_find_dirs(struct doctor *d);
 
 /* The checks, each an area; d->settings may be NULL only where it says so. */
 void doctor_configuration(struct doctor *d, struct doctor_list *l); /* reads d->settings */
@@ -109,7 +114,7 @@ void doctor_clock(struct doctor *d, struct doctor_list *l);         /* the same 
 void doctor_servers(struct doctor *d, struct doctor_list *l);
 void doctor_push(struct doctor *d, struct doctor_list *l);
 void doctor_hooks(struct doctor *d, struct doctor_list *l); /* file system only */
-void doctor_files(struct doctor *d, struct doctor_list *l); /* the same */
+void doctor_files(struct doctor *d, struct doctor_list *l); /* the same; settings may be NULL */
 
 /* Fills d->unit, d->who and d->status: asks systemd and the agent. */
 void doctor_find_agent(struct doctor *d, struct doctor_list *l);

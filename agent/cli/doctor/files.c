@@ -279,7 +279,7 @@ static bool check_own_dir(struct doctor *d, struct doctor_list *l, const char *p
 static void check_state_dir(struct doctor *d, struct doctor_list *l)
 {
 	static const char what[] = "state_dir";
-	const char *path = d->settings->state_dir;
+	const char *path = d->state_dir;
 	struct doctor_place p;
 	size_t before = l->count;
 
@@ -313,7 +313,7 @@ static void check_config_state(
 	struct doctor_place p;
 	char path[4096];
 
-	snprintf(path, sizeof(path), "%.3900s/%s", d->settings->state_dir, c->name);
+	snprintf(path, sizeof(path), "%.3900s/%s", d->state_dir, c->name);
 	if (doctor_stat_path(d, l, path, false, &p) == 0)
 		check_dir_owner(d, l, path, "state of a config", &p);
 }
@@ -334,7 +334,7 @@ static void check_socket_owner(struct doctor *d, struct doctor_list *l)
 static void check_runtime_dir(struct doctor *d, struct doctor_list *l)
 {
 	static const char what[] = "runtime_dir";
-	const char *path = d->settings->runtime_dir;
+	const char *path = d->runtime_dir;
 	struct doctor_place p;
 	size_t before = l->count;
 
@@ -555,10 +555,24 @@ static void check_sandbox(
 
 /* ---- all of them ---- */
 
+static void check_agent_files(struct doctor *d, struct doctor_list *l)
+{
+	check_state_dir(d, l);
+	check_configuration_rights(d, l);
+	check_runtime_dir(d, l);
+	if (d->settings)
+		check_operators_reach(d, l);
+	check_socket_owner(d, l);
+	check_sandbox(d, l, "state_dir", d->state_dir);
+	check_sandbox(d, l, "runtime_dir", d->runtime_dir);
+}
+
 void doctor_files(struct doctor *d, struct doctor_list *l)
 {
 	const struct settings *s = d->settings;
 
+	if (!s && !d->bad_settings) /* not to be read: nor is what it names */
+		return;
 	doctor_add(l, d->who.can_try ? DOCTOR_OK : DOCTOR_NOTE, d->who.name,
 		d->who.can_try ? NULL : HELP_US,
 		d->who.can_try ? "files are looked at with the rights of this user, %s"
@@ -570,17 +584,11 @@ void doctor_files(struct doctor *d, struct doctor_list *l)
 			"whether the agent sees the same file system as you do cannot be seen; "
 			"what "
 			"follows is of yours");
-	check_needed_files(d, l);
-	if (!d->only) {
-		check_state_dir(d, l);
-		check_configuration_rights(d, l);
-		check_runtime_dir(d, l);
-		check_operators_reach(d, l);
-		check_socket_owner(d, l);
-		check_sandbox(d, l, "state_dir", s->state_dir);
-		check_sandbox(d, l, "runtime_dir", s->runtime_dir);
-	}
-	for (size_t i = 0; i < s->config_count; i++) {
+	if (s)
+		check_needed_files(d, l);
+	if (!d->only)
+		check_agent_files(d, l);
+	for (size_t i = 0; s && i < s->config_count; i++) {
 		const struct settings_config *c = s->configs[i];
 
 		if (!doctor_is_selected(d, c))
