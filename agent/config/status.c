@@ -119,25 +119,14 @@ static bool may_log_own(struct config *c, const char *what, const char *why, uns
 	return may_log_failure(c, what, why, ret);
 }
 
-/* One line is for all configs that fail for their server's sake. NULL: for this one only. */
-static const char *describe_others(const struct outage *o, char text[64])
-{
-	if (!o || o->failing < 2)
-		return NULL;
-	snprintf(text, 64, "%zu other config%s of this server", o->failing - 1,
-		o->failing == 2 ? "" : "s");
-	return text;
-}
-
 void config_report_failure(struct config *c, const char *what, const char *why)
 {
 	struct outage *o = c->run.outage;
 	bool dry = c->env->dry_run; /* which looks at no current version */
 	unsigned suppressed;
-	char text[160], others[64];
+	char text[160];
 
 	c->run.outage = NULL;
-
 	if (c->current.version.generation == 0)
 		what = without_current(
 			what, dry ? "" : ": nothing is published yet", text, sizeof(text));
@@ -154,8 +143,8 @@ void config_report_failure(struct config *c, const char *what, const char *why)
 			dry ? NULL : LOG_U64(supervisor_delay(&c->run.supervisor)), "generation",
 			dry ? NULL : LOG_U64(c->current.version.generation), "repeated",
 			suppressed ? LOG_U64(suppressed) : NULL, "failing_configs",
-			o && o->failing > 1 ? LOG_U64(o->failing) : NULL, "also",
-			describe_others(o, others));
+			outage_configs(o) > 1 ? LOG_U64(o->failing) : NULL, "server_configs",
+			outage_configs(o) > 1 ? LOG_U64(outage_configs(o)) : NULL);
 }
 
 /* For the snapshot's readers: a signature's expiry may come sooner. */

@@ -21,12 +21,18 @@ bool outage_may_log(struct outage *o, uint64_t now_ms, unsigned *ret_suppressed)
 		o->counted |= o->failing > 1;
 		return true;
 	}
-	if (o->counted || o->failing < 2 || now_ms - o->since_ms < OUTAGE_COUNT_MS)
+	if (o->counted || o->failing < 2 ||
+		(o->failing < o->configs && now_ms - o->since_ms < OUTAGE_COUNT_MS))
 		return false;
 	o->counted = true;
 	*ret_suppressed = o->limit.suppressed;
 	o->limit.suppressed = 0;
 	return true;
+}
+
+size_t outage_configs(const struct outage *o)
+{
+	return !o ? 0 : o->failing > o->configs ? o->failing : o->configs;
 }
 
 void outage_forget(struct outage *o)

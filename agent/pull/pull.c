@@ -34,6 +34,7 @@ struct pull {
 	void *arg;
 	struct version *held; /* a copy: steps go on beside the pull; NULL = nothing */
 	bool running, overloaded, forced;
+	bool instead; /* of a bootstrap or a rollout: a second pull of its config */
 	enum kind_cause cause;
 	const struct pull_source *failed;   /* whose failure it is; NULL = none's */
 	struct http_client_response *offer; /* NULL = none */
@@ -419,6 +420,18 @@ static char *signature_path(const char *path)
 	return asprintf(&made, "%.*s.minisig%s", (int)stem, path, path + stem) < 0 ? NULL : made;
 }
 
+/* A config counts once for each of its servers. */
+static bool is_first_of_server(const struct pull_source *p)
+{
+	const struct pull_source *other;
+
+	if (!p->server || p->pull->instead)
+		return false;
+	for (other = p->pull->sources; other->server != p->server;)
+		other++;
+	return other == p;
+}
+
 static bool set_up_part(struct pull *pull, size_t i, size_t layer, bool signature,
 	const struct settings_layer *instead)
 {
@@ -438,6 +451,8 @@ static bool set_up_part(struct pull *pull, size_t i, size_t layer, bool signatur
 	if (server && upstream_join(server))
 		return false;
 	p->server = server;
+	if (is_first_of_server(p))
+		upstream_outage(server)->configs++;
 	return p->path;
 }
 
@@ -455,6 +470,7 @@ struct pull *pull_new(const struct pull_env *env, const struct settings_config *
 		pull->calls = calls;
 		pull->arg = arg;
 		pull->count = count;
+		pull->instead = instead;
 	}
 	for (size_t i = 0; valid && i < count; i++)
 		valid = set_up_part(pull, i, i / each, i % each, instead);
@@ -490,6 +506,8 @@ void pull_free(struct pull *pull)
 	for (size_t i = 0; i < pull->count; i++) {
 		struct pull_source *p = &pull->sources[i];
 
+		if (is_first_of_server(p))
+			upstream_outage(p->server)->configs--;
 		if (p->server)
 			upstream_leave(p->server);
 		free(p->made_path);

@@ -1,5 +1,5 @@
-/* The lines of an outage: one at once, one with the number of configs, one a minute, one when it is
- * over. */
+/* The lines of an outage: one at once, one with the number of configs that fail, one a minute, one
+ * when it is over. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,7 +43,7 @@ static void leave(struct outage *o, uint64_t now_ms, bool expected, const char *
 
 static void outage__of_a_thousand_configs__is_a_line_a_minute(void **state)
 {
-	struct outage o = {.server = "main"};
+	struct outage o = {.server = "main", .configs = 1001};
 	unsigned passed = 0, suppressed;
 
 	(void)state;
@@ -62,9 +62,26 @@ static void outage__of_a_thousand_configs__is_a_line_a_minute(void **state)
 		"recovered server=main failing_configs=1000 after_ms=701000\n");
 }
 
+static void outage__of_all_configs__is_counted_as_soon_as_the_last_one_fails(void **state)
+{
+	struct outage o = {.server = "main", .configs = 3};
+	unsigned suppressed, passed[3];
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		outage_join(&o, i);
+		passed[i] = outage_may_log(&o, i, &suppressed);
+	}
+	assert_int_equal(passed[0], 1);
+	assert_int_equal(passed[1], 0);
+	assert_int_equal(passed[2], 1);
+	assert_int_equal(suppressed, 2);
+	assert_int_equal(fail_each(&o, OUTAGE_COUNT_MS, 3), 0);
+}
+
 static void outage__of_one_config__is_its_own(void **state)
 {
-	struct outage o = {.server = "main"};
+	struct outage o = {.server = "main", .configs = 1};
 
 	(void)state;
 	outage_join(&o, 1);
@@ -98,6 +115,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(outage__of_a_thousand_configs__is_a_line_a_minute),
+		cmocka_unit_test(outage__of_all_configs__is_counted_as_soon_as_the_last_one_fails),
 		cmocka_unit_test(outage__of_one_config__is_its_own),
 		cmocka_unit_test(outage__of_which_one_is_forgotten__ends_with_the_last_other),
 	};

@@ -1057,6 +1057,21 @@ static void open_instead(struct site *s, struct run *r, const char *more)
 	assert_non_null(r->g);
 }
 
+static void pull__of_two_layers_of_a_server__is_one_config_of_it(void **state)
+{
+	struct site s;
+	struct run r, own;
+
+	(void)state;
+	open_instead(&s, &r, "");
+	run_open(&own, &s, 0);
+	assert_int_equal(upstream_outage(s.servers[0])->configs, 1);
+	assert_int_equal(upstream_outage(s.servers[1])->configs, 0); /* a bootstrap's */
+	pull_free(own.g);
+	assert_int_equal(upstream_outage(s.servers[0])->configs, 0);
+	close_run(&s, &r);
+}
+
 static void pull__of_a_document_instead__leaves_the_other_layers_absent(void **state)
 {
 	struct candidate *c = candidate_new();
@@ -1838,6 +1853,7 @@ int main(void)
 		cmocka_unit_test(free__in_the_middle__gives_all_slots_back_and_tells_nobody),
 		cmocka_unit_test(cause__of_each_failure__is_told_with_it),
 		cmocka_unit_test(cause__of_a_run_that_is_given_up_or_not_sent__is_told_too),
+		cmocka_unit_test(pull__of_two_layers_of_a_server__is_one_config_of_it),
 		cmocka_unit_test(pull__of_a_document_instead__leaves_the_other_layers_absent),
 		cmocka_unit_test(pull__of_a_document_instead__needs_its_signature_and_can_fail),
 		cmocka_unit_test(pull__from_a_server_with_a_login__logs_in_once),
