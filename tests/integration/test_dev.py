@@ -169,6 +169,7 @@ class Serve(harness.Case):
         self.write('www/web.yaml', 'a: 1\n')
         url, text = self.pasted()
         self.assertIn(f'url: {url}/web.yaml', text)
+        self.assertIn('    guard: {max_shrink: 50%} # ', text)
         self.good(text)
 
     def test_configuration_with_a_key__has_the_public_one(self):

@@ -303,7 +303,8 @@ static void print_configuration(const struct server *s)
 	struct served_from from = {.server_key = publisher_public_key(s->publisher),
 		.insecure = o->publisher.insecure,
 		.files = places_runtime_dir(runtime),
-		.more = ""};
+		.more = "    guard: {max_shrink: 50%} # half a file is no version: it is rejected, "
+			"and said so\n"};
 	struct served *found = calloc(1, sizeof(*found));
 	struct buffer url, push, out;
 
