@@ -10,6 +10,9 @@
  * loop to others, and a single one is published at once. A name is queued once, however often it
  * changed, and no events are read before the queue is empty; so each name gets its turn, and events
  * that the kernel drops meanwhile lead to a check of the whole tree.
+ *
+ * A file that was written in, and not closed yet, is in the queue `writing`, out of which it comes
+ * by the close, by a rename over it, or when nobody has written in it for a while.
  */
 #include "origin/tree_watch.h"
 
@@ -32,22 +35,26 @@
 #include "origin/origin.h"
 
 #define EVENTS                                                                                     \
-	(IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE | IN_ONLYDIR |       \
-		IN_DONT_FOLLOW)
+	(IN_CLOSE_WRITE | IN_MODIFY | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE |        \
+		IN_ONLYDIR | IN_DONT_FOLLOW)
 #define MAX_DEPTH 16
 #define ROUND_US 5000u
 #define OWED_US 4000u /* without a pause */
+
+TAILQ_HEAD(queue, name);
 
 /* A file that is there, or a name that waits for its check. */
 struct name {
 	struct index_link link;
 	TAILQ_ENTRY(name) line;
-	bool waits;
+	struct queue *in;              /* which `line` is in */
+	uint64_t written_ms, began_ms; /* in `writing`: the last write, the first since a check */
+	char *body;                    /* of that etag; NULL = it was not kept */
+	size_t len;
+	time_t modified;
 	char etag[ORIGIN_ETAG]; /* "" = unknown, or it cannot be read */
 	char path[];
 };
-
-TAILQ_HEAD(queue, name);
 
 struct folder {
 	int number; /* inotify's */
@@ -60,12 +67,14 @@ struct tree_watch {
 	tree_watch_changed changed;
 	void *arg;
 	struct loop *loop;
-	struct loop_watch watch; /* not during a pause */
-	struct loop_timer pause;
+	struct loop_watch watch;              /* not during a pause */
+	struct loop_timer pause, quiet_timer; /* quiet_timer: of `writing` */
+	size_t room;                          /* bytes that may still be kept */
 	uint64_t owed_us, owed_at_us; /* four times what the rounds worked, less what passed */
 	bool reports, again;          /* again: check the whole tree */
+	bool pauses;
 	struct index names;
-	struct queue quiet, waiting, later; /* each name is in one; later: in the next round */
+	struct queue quiet, waiting, later, writing; /* later: in the next round */
 	struct folder *folders;
 	size_t folder_count;
 };
@@ -98,19 +107,89 @@ static struct name *add_name(struct tree_watch *w, const char *path, uint64_t ha
 	return n;
 }
 
-static void queue_name(struct tree_watch *w, const char *path)
+/* Puts it at the end of a queue; NULL: in none. */
+static void move_name(struct name *n, struct queue *to)
+{
+	if (n->in)
+		TAILQ_REMOVE(n->in, n, line);
+	n->in = to;
+	if (to)
+		TAILQ_INSERT_TAIL(to, n, line);
+}
+
+static void move_names(struct queue *from, struct queue *to)
+{
+	struct name *n;
+
+	while ((n = TAILQ_FIRST(from)))
+		move_name(n, to);
+}
+
+/* The name of a path, a new one where it has none. NULL: it is none, or there is no room. */
+static struct name *watched_name(struct tree_watch *w, const char *path)
 {
 	uint64_t hash = hash_bytes(HASH_START, path, strlen(path));
 	struct name *n = find_watched_name(w, path, hash);
 
-	if (!n && origin_serves(path))
-		n = add_name(w, path, hash);
-	else if (n && !n->waits)
-		TAILQ_REMOVE(&w->quiet, n, line);
-	if (!n || n->waits)
+	return n || !origin_serves(path) ? n : add_name(w, path, hash);
+}
+
+static void queue_name(struct tree_watch *w, const char *path)
+{
+	struct name *n = watched_name(w, path);
+
+	if (n && n->in != &w->waiting && n->in != &w->later)
+		move_name(n, &w->waiting);
+}
+
+/* ---- files that are written in place ---- */
+
+static void drop_body(struct tree_watch *w, struct name *n)
+{
+	w->room += n->body ? n->len : 0;
+	free(n->body);
+	n->body = NULL;
+}
+
+/* A copy, for as long as the file is being written next time. */
+static void keep_body(struct tree_watch *w, struct name *n, const struct origin_file *content)
+{
+	size_t len = content->body.len;
+
+	drop_body(w, n);
+	if (len > TREE_WATCH_KEPT_FILE || len > w->room || !(n->body = malloc(len + 1)))
 		return;
-	n->waits = true;
-	TAILQ_INSERT_TAIL(&w->waiting, n, line);
+	memcpy(n->body, content->body.data, len);
+	n->len = len;
+	n->modified = content->modified;
+	w->room -= len;
+}
+
+static void set_quiet_timer(struct tree_watch *w)
+{
+	const struct name *first = TAILQ_FIRST(&w->writing);
+
+	if (first)
+		loop_timer_set(w->loop, &w->quiet_timer, first->written_ms + TREE_WATCH_QUIET_MS);
+}
+
+/* Somebody has written in it, and not closed it yet. */
+static void note_write(struct tree_watch *w, const char *path)
+{
+	struct name *n = watched_name(w, path);
+	bool is_first = TAILQ_EMPTY(&w->writing);
+
+	if (!n)
+		return;
+	n->written_ms = loop_now_ms(w->loop);
+	if (!n->began_ms)
+		n->began_ms = n->written_ms;
+	if (n->written_ms - n->began_ms >= TREE_WATCH_WRITING_MS)
+		queue_name(w, path);
+	else
+		move_name(n, &w->writing);
+	if (is_first)
+		set_quiet_timer(w);
 }
 
 /* ---- folders ---- */
@@ -169,6 +248,14 @@ static bool add_folder(struct tree_watch *w, const char *path)
 	return true;
 }
 
+static void queue_scanned(struct tree_watch *w, const char *path)
+{
+	struct name *n = watched_name(w, path);
+
+	if (n && n->in != &w->writing)
+		queue_name(w, path);
+}
+
 /* Watches a folder, then queues all names in it: in this order, so that no change falls between. */
 static void scan_folder(struct tree_watch *w, const char *path)
 {
@@ -191,7 +278,7 @@ static void scan_folder(struct tree_watch *w, const char *path)
 	}
 	while ((e = readdir(d)))
 		if (e->d_name[0] != '.' && join_watched_path(inner, path, e->d_name))
-			queue_name(w, inner);
+			queue_scanned(w, inner);
 	closedir(d);
 }
 
@@ -199,9 +286,7 @@ static void scan_folder(struct tree_watch *w, const char *path)
 static void scan_all(struct tree_watch *w)
 {
 	w->again = false;
-	for (struct name *n = TAILQ_FIRST(&w->quiet); n; n = TAILQ_NEXT(n, line))
-		n->waits = true;
-	TAILQ_CONCAT(&w->waiting, &w->quiet, line);
+	move_names(&w->quiet, &w->waiting);
 	scan_folder(w, "");
 }
 
@@ -215,28 +300,30 @@ static void check_next_name(struct tree_watch *w)
 	struct stat st;
 	int r;
 
-	TAILQ_REMOVE(&w->waiting, n, line);
+	n->began_ms = 0;
 	if (fstatat(w->dir, n->path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
 		scan_folder(w, n->path);
 	r = origin_read(w->dir, n->path, &content);
 	if (r == -EAGAIN) { /* it is being written */
-		TAILQ_INSERT_TAIL(&w->later, n, line);
+		move_name(n, &w->later);
 		return;
 	}
+	if (r == 0)
+		keep_body(w, n, &content);
+	else
+		drop_body(w, n);
 	if (r == 0)
 		buffer_fini(&content.body);
 	else
 		content.etag[0] = '\0';
-	n->waits = false;
+	move_name(n, content.etag[0] ? &w->quiet : NULL);
 	if (strcmp(n->etag, content.etag) != 0) {
 		memcpy(n->etag, content.etag, sizeof(n->etag));
 		if (w->reports)
 			w->changed(w->arg, n->path, n->etag[0] ? n->etag : NULL);
 	}
-	if (n->etag[0]) {
-		TAILQ_INSERT_TAIL(&w->quiet, n, line);
+	if (n->etag[0])
 		return;
-	}
 	index_remove(&w->names, &n->link);
 	free(n);
 }
@@ -267,23 +354,22 @@ static void handle_event(struct tree_watch *w, const struct inotify_event *e)
 		return;
 	else if (e->mask & IN_ISDIR && e->mask & (IN_MOVED_FROM | IN_DELETE))
 		w->again = true;
-	/* a new file has another event when it is closed; a new symlink has not */
-	else if (!(e->mask & IN_CREATE) || e->mask & IN_ISDIR ||
-		 (fstatat(w->dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(st.st_mode)))
+	/* a new file has another event when it is closed; a new link, soft or hard, has not */
+	else if (e->mask & IN_MODIFY ||
+		 (e->mask & IN_CREATE && !(e->mask & IN_ISDIR) &&
+			 fstatat(w->dir, path, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			 S_ISREG(st.st_mode) && st.st_nlink == 1))
+		note_write(w, path);
+	else
 		queue_name(w, path);
 }
 
-/* Queues the names of the next events, or all names. False: there was no event. */
-static bool fill_queue(struct tree_watch *w)
+/* Queues the names of the next events. False: there was none. */
+static bool read_changes(struct tree_watch *w)
 {
 	_Alignas(struct inotify_event) char data[16384];
-	ssize_t n;
+	ssize_t n = read(w->watch.fd, data, sizeof(data));
 
-	if (w->again) {
-		scan_all(w);
-		return true;
-	}
-	n = read(w->watch.fd, data, sizeof(data));
 	for (ssize_t at = 0; at < n;) {
 		const struct inotify_event *e = (const struct inotify_event *)(data + at);
 
@@ -291,6 +377,15 @@ static bool fill_queue(struct tree_watch *w)
 		at += (ssize_t)(sizeof(*e) + e->len);
 	}
 	return n > 0;
+}
+
+/* Queues the names of the next events, or all names. False: there was no event. */
+static bool fill_queue(struct tree_watch *w)
+{
+	if (!w->again)
+		return read_changes(w);
+	scan_all(w);
+	return true;
 }
 
 static bool work_is_left(const struct tree_watch *w)
@@ -311,7 +406,7 @@ static void run_round(struct tree_watch *w)
 	const struct sys *sys = loop_sys(w->loop);
 	uint64_t end_us = sys->monotonic_us() + ROUND_US, work_us = sys_thread_us();
 
-	TAILQ_CONCAT(&w->waiting, &w->later, line);
+	move_names(&w->later, &w->waiting);
 	while (sys->monotonic_us() < end_us && (!TAILQ_EMPTY(&w->waiting) || fill_queue(w)))
 		if (!TAILQ_EMPTY(&w->waiting))
 			check_next_name(w);
@@ -321,6 +416,7 @@ static void run_round(struct tree_watch *w)
 static void start_pause(struct tree_watch *w)
 {
 	loop_unwatch(&w->watch);
+	w->pauses = true;
 	loop_timer_set(w->loop, &w->pause, loop_now_ms(w->loop) + 1 + w->owed_us / 1000);
 }
 
@@ -339,14 +435,49 @@ static void pause_ended(void *arg)
 	struct tree_watch *w = arg;
 
 	if (!work_is_left(w) &&
-		loop_watch(w->loop, &w->watch, w->watch.fd, LOOP_READ, events_readable, w) == 0)
+		loop_watch(w->loop, &w->watch, w->watch.fd, LOOP_READ, events_readable, w) == 0) {
+		w->pauses = false;
 		return;
+	}
 	run_round(w);
 	start_pause(w);
 }
 
-int tree_watch_start(struct loop *l, const char *path, int dir, tree_watch_changed changed,
-	void *arg, struct tree_watch **ret_watch)
+/* Takes in what has happened until now; during a pause it is queued only. */
+static void catch_up(struct tree_watch *w)
+{
+	read_changes(w);
+	if (!w->pauses && work_is_left(w))
+		events_readable(w, w->watch.fd, LOOP_READ);
+}
+
+static void quiet_timer_due(void *arg)
+{
+	struct tree_watch *w = arg;
+	struct name *n;
+
+	catch_up(w); /* the last writes */
+	while ((n = TAILQ_FIRST(&w->writing)) &&
+		n->written_ms + TREE_WATCH_QUIET_MS <= loop_now_ms(w->loop))
+		move_name(n, &w->waiting);
+	set_quiet_timer(w);
+	catch_up(w);
+}
+
+bool tree_watch_is_written(
+	struct tree_watch *w, const char *path, struct tree_watch_before *ret_before)
+{
+	struct name *n;
+
+	catch_up(w);
+	n = find_watched_name(w, path, hash_bytes(HASH_START, path, strlen(path)));
+	*ret_before = n ? (struct tree_watch_before){n->etag, n->body, n->len, n->modified}
+			: (struct tree_watch_before){.etag = ""};
+	return n && n->in == &w->writing;
+}
+
+int tree_watch_start(struct loop *l, const char *path, int dir, size_t keep,
+	tree_watch_changed changed, void *arg, struct tree_watch **ret_watch)
 {
 	struct tree_watch *w = calloc(1, sizeof(*w));
 	int fd, r;
@@ -358,7 +489,10 @@ int tree_watch_start(struct loop *l, const char *path, int dir, tree_watch_chang
 	TAILQ_INIT(&w->quiet);
 	TAILQ_INIT(&w->waiting);
 	TAILQ_INIT(&w->later);
+	TAILQ_INIT(&w->writing);
+	w->room = keep;
 	loop_timer_init(&w->pause, pause_ended, w);
+	loop_timer_init(&w->quiet_timer, quiet_timer_due, w);
 	fd = w->watch.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	r = fd < 0 ? -errno : loop_watch(l, &w->watch, fd, LOOP_READ, events_readable, w);
 	if (r) {
@@ -381,11 +515,14 @@ void tree_watch_stop(struct tree_watch *w)
 	if (!w)
 		return;
 	loop_timer_cancel(w->loop, &w->pause);
+	loop_timer_cancel(w->loop, &w->quiet_timer);
 	loop_unwatch(&w->watch);
 	if (w->watch.fd >= 0)
 		close(w->watch.fd);
-	while ((n = index_take(&w->names, &at)))
+	while ((n = index_take(&w->names, &at))) {
+		drop_body(w, (struct name *)n);
 		free((struct name *)n);
+	}
 	index_fini(&w->names);
 	for (size_t i = 0; i < w->folder_count; i++)
 		free(w->folders[i].path);

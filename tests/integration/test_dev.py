@@ -4,6 +4,8 @@ import re
 import shutil
 import signal
 import subprocess
+import urllib.error
+import urllib.request
 
 import harness
 from harness import PULLET, PULLETD, Program, children
@@ -182,6 +184,53 @@ class Serve(harness.Case):
     def test_empty_directory__says_what_to_do(self):
         p, _, _ = self.serve()
         p.log.wait('no .yaml, .yml or .json file is in .* yet: put one there')
+
+
+class WrittenInPlace(harness.Case):
+    def setUp(self):
+        super().setUp()
+        self.write('www/web.yaml', 'a: 1\nb: 1\n')
+        self.write('www/large.yaml', 'x' * (1 << 20) + '\n')
+        self.program, self.url, _ = self.serve()
+
+    def get(self, name, etag=None):
+        """(status, headers, body)"""
+        request = urllib.request.Request(f'{self.url}/{name}', headers={'If-None-Match': etag} if etag else {})
+        try:
+            with urllib.request.urlopen(request, timeout=harness.DEADLINE) as answer:
+                return answer.status, answer.headers, answer.read()
+        except urllib.error.HTTPError as e:
+            return e.code, e.headers, e.read()
+
+    def test_file_with_pauses__is_as_before_until_it_is_closed(self):
+        before = self.get('web.yaml')
+        with open(self.path('www/web.yaml'), 'wb', buffering=0) as f:  # truncates
+            for half in b'a: 2\n', b'b: 2\n':
+                status, headers, body = self.get('web.yaml')
+                self.assertEqual((status, headers['ETag'], body), (200, before[1]['ETag'], before[2]))
+                self.assertEqual(self.get('web.yaml', before[1]['ETag'])[0], 304)
+                f.write(half)
+        self.assertEqual(self.get('web.yaml', before[1]['ETag'])[2], b'a: 2\nb: 2\n')
+        self.program.log.wait('changed path=web.yaml')
+        self.write('www/end.yaml', 'e: 1\n')
+        self.program.log.wait('changed path=end.yaml')
+        self.assertEqual(len([line for line in self.program.log.seen if 'changed path=web.yaml' in line]), 1)
+
+    def test_large_file__is_for_those_who_have_it(self):
+        etag = self.get('large.yaml')[1]['ETag']
+        with open(self.path('www/large.yaml'), 'ab', buffering=0) as f:
+            f.write(b'x')
+            self.assertEqual(self.get('large.yaml', etag)[0], 304)
+            status, headers, _ = self.get('large.yaml')
+            self.assertEqual((status, headers['Retry-After']), (503, '1'))
+        self.assertEqual(len(self.get('large.yaml', etag)[2]), (1 << 20) + 2)
+
+    def test_new_file__is_not_there_before_it_is_whole(self):
+        with open(self.path('www/new.yaml'), 'wb', buffering=0) as f:
+            f.write(b'a: ')
+            self.assertEqual(self.get('new.yaml')[0], 404)
+            f.write(b'1\n')
+        self.assertEqual(self.get('new.yaml')[2], b'a: 1\n')
 
 
 class Places(harness.Case):

@@ -345,7 +345,7 @@ static int find_documents(struct dev *d)
 			"there is no .yaml, .yml or .json file in %s that can be served: make one "
 			"(echo 'greeting: hello' >web.yaml), or name no directory for an example",
 			d->served);
-	r = tree_watch_start(d->loop, d->served, d->dir, served_document_changed, d, &d->watch);
+	r = tree_watch_start(d->loop, d->served, d->dir, 0, served_document_changed, d, &d->watch);
 	return r ? cli_error(CLI_FAILED, d->command, "cannot watch %s: %s", d->served, strerror(-r))
 		 : CLI_OK;
 }

@@ -26,6 +26,8 @@
 #include "settings/places.h"
 
 #define MAX_QUEUED (256u << 20) /* bytes of answers on their way to slow clients */
+#define MAX_KEPT (16u << 20)    /* bytes of files, for while they are written in place */
+#define READS 2                 /* of a file that was written meanwhile */
 
 struct options {
 	const char *dir, *http, *push;
@@ -63,7 +65,8 @@ static const struct command_line serve_line = {
 		 "                    [--curve-secret-key FILE [--curve-allow FILE] | --insecure]\n"
 		 "Serves the files of DIR over HTTP with strong ETags, and publishes an update "
 		 "message for each change.\n"
-		 "Replace files by rename; a file written in place may be served half-written.\n",
+		 "A file that is written in place is served as it was before, until it is closed "
+		 "or quiet for 2s.\n",
 	.rows = serve_rows,
 	.min = 1,
 	.max = 1,
@@ -101,6 +104,46 @@ static bool is_unmodified(
 	       f->modified == timegm(&tm);
 }
 
+/* A file as it was before somebody began to write in it: from memory, or only its ETag, for those
+ * who have that already. */
+static int take_before(
+	const struct tree_watch_before *before, const char *match, struct origin_file *f)
+{
+	int r = before->body ? buffer_append(&f->body, before->body, before->len) : 0;
+
+	if (r || !before->etag[0])
+		return r ? r : -ENOENT;
+	snprintf(f->etag, sizeof(f->etag), "%s", before->etag);
+	f->modified = before->modified;
+	return before->body || (match && origin_etag_matches(match, f->etag)) ? 0 : -EAGAIN;
+}
+
+/* As origin_read(), but never what somebody is writing. */
+static int read_whole(
+	struct server *s, const char *path, const char *match, struct origin_file *ret_file)
+{
+	struct tree_watch_before before;
+	bool is_written, is_other;
+	int r, reads = 0;
+
+	do {
+		if (reads++ > 0)
+			buffer_fini(&ret_file->body);
+		r = origin_read(s->dir, path, ret_file);
+		is_written = tree_watch_is_written(s->watch, path, &before);
+		is_other = r == 0 && before.etag[0] && strcmp(before.etag, ret_file->etag) != 0;
+	} while (!is_written && is_other && reads < READS);
+	if (!is_written)
+		return r;
+	if (r == 0)
+		buffer_fini(&ret_file->body);
+	buffer_init(&ret_file->body, ORIGIN_MAX_FILE);
+	r = take_before(&before, match, ret_file);
+	if (r)
+		buffer_fini(&ret_file->body);
+	return r;
+}
+
 static void reply_refusal(struct httpd_request *r, int status, const char *text)
 {
 	httpd_reply(r, status, "text/plain; charset=utf-8", text, strlen(text));
@@ -119,15 +162,17 @@ static void answer_request(void *arg, struct httpd_request *r)
 		reply_refusal(r, 405, "only GET and HEAD\n");
 		return;
 	}
-	e = origin_read(s->dir, path, &f);
+	e = read_whole(s, path, httpd_header(r, "If-None-Match"), &f);
 	if (e) {
 		bool missing = e == -ENOENT || e == -EISDIR || e == -ENOTDIR || e == -EINVAL;
 
-		if (e == -EAGAIN)
+		if (e == -EAGAIN) {
+			httpd_add_header(r, "Retry-After", "1");
 			reply_refusal(r, 503, "the file is being written: ask again\n");
-		else
+		} else {
 			reply_refusal(
 				r, missing ? 404 : 403, missing ? "not found\n" : "forbidden\n");
+		}
 		return;
 	}
 	http_date(f.modified, date);
@@ -254,7 +299,7 @@ static int start_server(struct server *s, const char *command)
 	r = cli_publisher(command, "--push", o->push, &o->publisher, &s->publisher);
 	if (r)
 		return r;
-	r = tree_watch_start(s->loop, o->dir, s->dir, tree_changed, s, &s->watch);
+	r = tree_watch_start(s->loop, o->dir, s->dir, MAX_KEPT, tree_changed, s, &s->watch);
 	if (r == 0)
 		r = loop_watch(s->loop, &s->subscriptions, publisher_fd(s->publisher), LOOP_READ,
 			subscriptions_came, s);

@@ -380,7 +380,7 @@ static void watch__tells_each_real_change_once(void **state)
 
 	(void)state;
 	loop = loop_new(&sys_real);
-	assert_int_equal(tree_watch_start(loop, root, dir, on_change, NULL, &w), 0);
+	assert_int_equal(tree_watch_start(loop, root, dir, 100, on_change, NULL, &w), 0);
 	put("www/web.yaml", "a: new\n");
 	put("www/web.yaml", "a: new\n"); /* the same content: not a change */
 	put("www/.hidden", "h: 1\n");
@@ -416,7 +416,7 @@ static void watch__sees_the_flip_of_a_volume(void **state)
 	link_to("..v1", "www/..data");
 	link_to("..data/end.yaml", "www/end.yaml");
 	loop = loop_new(&sys_real);
-	assert_int_equal(tree_watch_start(loop, root, dir, on_change, NULL, &w), 0);
+	assert_int_equal(tree_watch_start(loop, root, dir, 100, on_change, NULL, &w), 0);
 	path_in(path, "www/..v2");
 	mkdir(path, 0700);
 	put("www/..v2/end.yaml", "v: 2\n");
@@ -435,7 +435,7 @@ static void watch__of_a_folder_that_is_renamed__goes_on(void **state)
 
 	(void)state;
 	loop = loop_new(&sys_real);
-	assert_int_equal(tree_watch_start(loop, root, dir, on_change, NULL, &w), 0);
+	assert_int_equal(tree_watch_start(loop, root, dir, 100, on_change, NULL, &w), 0);
 	path_in(from, "www/team");
 	path_in(to, "www/crew");
 	assert_int_equal(rename(from, to), 0);
@@ -455,7 +455,7 @@ static void watch__of_many_changes_at_once__tells_them_all(void **state)
 
 	(void)state;
 	loop = loop_new(&sys_real);
-	assert_int_equal(tree_watch_start(loop, root, dir, on_change, NULL, &w), 0);
+	assert_int_equal(tree_watch_start(loop, root, dir, 100, on_change, NULL, &w), 0);
 	for (int i = 0; i < 9; i++) {
 		snprintf(name, sizeof(name), "www/n%d", i);
 		put(name, "x");
@@ -494,7 +494,7 @@ static void watch__of_folders_that_come_and_go__tells_of_what_is_in_them(void **
 	put("aside/a.yaml", "a: 1\n");
 	put("aside/b/c.yaml", "c: 1\n");
 	loop = loop_new(&sys_real);
-	assert_int_equal(tree_watch_start(loop, root, dir, on_change, NULL, &w), 0);
+	assert_int_equal(tree_watch_start(loop, root, dir, 100, on_change, NULL, &w), 0);
 	path_in(to, "www/moved");
 	assert_int_equal(rename(from, to), 0);
 	run_until("+moved/a.yaml +moved/b/c.yaml ");
@@ -521,7 +521,7 @@ static void watch__of_files_written_in_place__tells_when_they_are_closed(void **
 
 	(void)state;
 	loop = loop_new(&sys_real);
-	assert_int_equal(tree_watch_start(loop, root, dir, on_change, NULL, &w), 0);
+	assert_int_equal(tree_watch_start(loop, root, dir, 100, on_change, NULL, &w), 0);
 	scratch_write(root, "web.yaml", "a: 2\n", 5);
 	run_until("+web.yaml ");
 	assert_string_equal(told, awaited);
@@ -531,6 +531,101 @@ static void watch__of_files_written_in_place__tells_when_they_are_closed(void **
 	put("www/team/end.yaml", "e: 1\n");
 	run_until("+team/end.yaml ");
 	assert_string_equal(told, awaited);
+	tree_watch_stop(w);
+	loop_free(loop);
+}
+
+static int open_in(const char *name, int flags)
+{
+	char path[PATH_MAX];
+	int fd;
+
+	path_in(path, name);
+	fd = open(path, flags | O_WRONLY | O_CLOEXEC, 0600);
+	assert_true(fd >= 0);
+	return fd;
+}
+
+static void watch__of_a_file_that_is_being_written__waits_for_the_close(void **state)
+{
+	struct tree_watch_before before;
+	struct tree_watch *w;
+	int fd;
+
+	(void)state;
+	put("www/web.yaml", "a: before\n");
+	loop = loop_new(&sys_real);
+	assert_int_equal(tree_watch_start(loop, root, dir, 100, on_change, NULL, &w), 0);
+	told[0] = '\0';
+	awaited = "";
+	fd = open_in("www/web.yaml", O_TRUNC);
+	assert_true(tree_watch_is_written(w, "web.yaml", &before));
+	assert_int_equal(write(fd, "a: aft", 6), 6);
+	assert_true(tree_watch_is_written(w, "web.yaml", &before));
+	assert_int_equal(before.len, 10);
+	assert_memory_equal(before.body, "a: before\n", 10);
+	assert_string_equal(told, "");
+	assert_int_equal(write(fd, "er\n", 3), 3);
+	close(fd);
+	assert_false(tree_watch_is_written(w, "web.yaml", &before));
+	assert_string_equal(told, "+web.yaml "); /* not later than who asks for it */
+	assert_memory_equal(before.body, "a: after\n", 9);
+	put("www/web.yaml", "a: by a rename\n");
+	assert_false(tree_watch_is_written(w, "web.yaml", &before));
+	assert_string_equal(told, "+web.yaml +web.yaml ");
+	tree_watch_stop(w);
+	loop_free(loop);
+}
+
+static void watch__of_a_file_that_nobody_closes__waits_until_it_is_quiet(void **state)
+{
+	struct tree_watch_before before;
+	char from[PATH_MAX], to[PATH_MAX];
+	struct tree_watch *w;
+	int fd;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	assert_int_equal(tree_watch_start(loop, root, dir, 100, on_change, NULL, &w), 0);
+	fd = open_in("www/new.yaml", O_CREAT);
+	assert_true(tree_watch_is_written(w, "new.yaml", &before));
+	assert_string_equal(before.etag, ""); /* it was not there */
+	assert_int_equal(write(fd, "n: 1\n", 5), 5);
+	run_until("+new.yaml ");
+	assert_string_equal(told, awaited);
+	assert_false(tree_watch_is_written(w, "new.yaml", &before));
+	assert_int_equal(write(fd, "m: 1\n", 5), 5);
+	assert_true(tree_watch_is_written(w, "new.yaml", &before));
+	assert_memory_equal(before.body, "n: 1\n", 5);
+	path_in(to, "www/new.yaml");
+	assert_int_equal(unlink(to), 0); /* while it is written */
+	run_until("-new.yaml ");
+	assert_string_equal(told, awaited);
+	close(fd);
+	path_in(from, "www/web.yaml");
+	path_in(to, "www/hard.yaml");
+	assert_int_equal(link(from, to), 0);
+	run_until("+hard.yaml ");
+	assert_string_equal(told, awaited);
+	tree_watch_stop(w);
+	loop_free(loop);
+}
+
+static void watch__of_more_than_it_may_keep__knows_the_etag(void **state)
+{
+	struct tree_watch_before before;
+	struct tree_watch *w;
+	int fd;
+
+	(void)state;
+	put("www/web.yaml", "a: before\n");
+	loop = loop_new(&sys_real);
+	assert_int_equal(tree_watch_start(loop, root, dir, 9, on_change, NULL, &w), 0);
+	fd = open_in("www/web.yaml", O_TRUNC);
+	assert_true(tree_watch_is_written(w, "web.yaml", &before));
+	assert_null(before.body);
+	assert_int_equal(strlen(before.etag), ORIGIN_ETAG - 1);
+	close(fd);
 	tree_watch_stop(w);
 	loop_free(loop);
 }
@@ -552,7 +647,7 @@ static void watch__of_folders_in_folders__goes_sixteen_deep(void **state)
 	put(deepest, "1");
 	put(low, "1");
 	loop = loop_new(&sys_real);
-	assert_int_equal(tree_watch_start(loop, root, dir, on_change, NULL, &w), 0);
+	assert_int_equal(tree_watch_start(loop, root, dir, 100, on_change, NULL, &w), 0);
 	put(low, "2");
 	put(deepest, "2");
 	snprintf(path, sizeof(path), "+%s ", deepest + strlen("www/"));
@@ -565,7 +660,7 @@ static void watch__of_folders_in_folders__goes_sixteen_deep(void **state)
 static bool start_once(void)
 {
 	struct tree_watch *w = NULL;
-	int r = tree_watch_start(loop, root, dir, on_change, NULL, &w);
+	int r = tree_watch_start(loop, root, dir, 100, on_change, NULL, &w);
 
 	assert_true(r == 0 || r == -ENOMEM);
 	tree_watch_stop(w);
@@ -596,7 +691,7 @@ static void watch__without_descriptors__does_not_begin(void **state)
 	few = limit;
 	few.rlim_cur = 0;
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &few), 0);
-	r = tree_watch_start(loop, root, dir, on_change, NULL, &w);
+	r = tree_watch_start(loop, root, dir, 100, on_change, NULL, &w);
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	assert_int_equal(r, -EMFILE);
 	assert_null(w);
@@ -634,6 +729,14 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			watch__of_folders_that_come_and_go__tells_of_what_is_in_them, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_a_file_that_is_being_written__waits_for_the_close, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_a_file_that_nobody_closes__waits_until_it_is_quiet, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_more_than_it_may_keep__knows_the_etag, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			watch__of_files_written_in_place__tells_when_they_are_closed, set_up,
 			tear_down),
