@@ -26,6 +26,13 @@
 struct folder {
 	struct file_watch_entry entry;
 	char *path;
+	int error; /* 0 = it is watched; else -errno, which was said */
+};
+
+/* Each path once. */
+struct folders {
+	struct folder *items;
+	size_t count;
 };
 
 struct watch_config {
@@ -35,8 +42,7 @@ struct watch_config {
 	void (*changed)(void *arg);
 	void *arg;
 	struct file_watch *watch; /* NULL = off */
-	struct folder *folders;   /* each path once */
-	size_t folder_count;
+	struct folders folders;
 	struct loop_timer due;
 	uint64_t first_ms; /* of the events that are not looked at yet; 0 = there is none */
 	unsigned unasked;  /* reloads since the last event */
@@ -159,62 +165,96 @@ static void noticed(void *arg, const char *cause)
 	arm_look(w);
 }
 
-static void leave_folders(struct watch_config *w)
+static void unwatch_folders(struct watch_config *w)
 {
-	for (size_t i = 0; i < w->folder_count; i++) {
-		file_watch_remove(w->watch, &w->folders[i].entry);
-		free(w->folders[i].path);
-	}
-	free(w->folders);
-	w->folders = NULL;
-	w->folder_count = 0;
+	for (size_t i = 0; i < w->folders.count; i++)
+		if (!w->folders.items[i].error)
+			file_watch_remove(w->watch, &w->folders.items[i].entry);
+}
+
+static void free_folders(struct folders *f)
+{
+	for (size_t i = 0; i < f->count; i++)
+		free(f->items[i].path);
+	free(f->items);
+	*f = (struct folders){0};
+}
+
+static const struct folder *find_watched_folder(const struct folders *f, const char *path)
+{
+	for (size_t i = 0; i < f->count; i++)
+		if (strcmp(f->items[i].path, path) == 0)
+			return &f->items[i];
+	return NULL;
+}
+
+/* The log has a line when a folder's state is not what it was before. */
+static void log_folder_state(const struct folder *f, const struct folders *before)
+{
+	const struct folder *was = find_watched_folder(before, f->path);
+	int error = was ? was->error : 0;
+
+	if (f->error == error)
+		return;
+	if (f->error)
+		log_warn("the configuration cannot be watched here: a change needs a SIGHUP",
+			"path", f->path, "why", strerror(-f->error));
+	else
+		log_info("the configuration is watched here again", "path", f->path);
 }
 
 /* The folder of the file; room for it is there. */
-static void watch_folder(struct watch_config *w, const char *file, const char *name)
+static void watch_folder(
+	struct watch_config *w, const char *file, const char *name, const struct folders *before)
 {
 	char path[PATH_MAX];
-	struct folder *f = &w->folders[w->folder_count];
-	int r;
+	struct folder *f = &w->folders.items[w->folders.count];
 
 	place_beside(path, file, name);
-	for (size_t i = 0; i < w->folder_count; i++)
-		if (strcmp(w->folders[i].path, path) == 0)
-			return;
+	if (find_watched_folder(&w->folders, path))
+		return;
 	*f = (struct folder){.entry = {.noticed = noticed, .arg = w}, .path = strdup(path)};
-	r = f->path ? file_watch_add(w->watch, &f->entry, path, NULL) : -ENOMEM;
-	if (r == 0)
-		w->folder_count++;
-	else
-		free(f->path);
-	if (r && (r != -ENOENT || name[0] == '.'))
+	if (!f->path) {
 		log_warn("the configuration cannot be watched here: a change needs a SIGHUP",
-			"path", path, "why", strerror(-r));
+			"path", path, "why", strerror(ENOMEM));
+		return;
+	}
+	f->error = file_watch_add(w->watch, &f->entry, path, NULL);
+	if (f->error == -ENOENT && name[0] != '.') { /* need not be there */
+		free(f->path);
+		return;
+	}
+	w->folders.count++;
+	log_folder_state(f, before);
 }
 
-static void watch_file(struct watch_config *w, const char *file)
+static void watch_file(struct watch_config *w, const char *file, const struct folders *before)
 {
 	char *target = realpath(file, NULL);
 
-	watch_folder(w, file, ".");
+	watch_folder(w, file, ".", before);
 	if (target)
-		watch_folder(w, target, ".");
+		watch_folder(w, target, ".", before);
 	free(target);
 }
 
 static void watch_folders(struct watch_config *w)
 {
-	leave_folders(w);
-	w->folders = calloc(OWN_FOLDERS + 2 * w->seen->count, sizeof(*w->folders));
-	if (!w->folders) {
+	struct folders before = w->folders;
+
+	unwatch_folders(w);
+	w->folders = (struct folders){
+		calloc(OWN_FOLDERS + 2 * w->seen->count, sizeof(*w->folders.items)), 0};
+	if (w->folders.items) {
+		watch_file(w, w->path, &before);
+		watch_folder(w, w->path, "conf.d", &before);
+		for (size_t i = 0; i < w->seen->count; i++)
+			watch_file(w, w->seen->named[i], &before);
+	} else {
 		log_warn("the configuration cannot be watched: a change needs a SIGHUP", "why",
 			strerror(ENOMEM));
-		return;
 	}
-	watch_file(w, w->path);
-	watch_folder(w, w->path, "conf.d");
-	for (size_t i = 0; i < w->seen->count; i++)
-		watch_file(w, w->seen->named[i]);
+	free_folders(&before);
 }
 
 static void look_at_files(void *arg)
@@ -249,7 +289,8 @@ static void stop_watching(struct watch_config *w)
 {
 	loop_timer_cancel(w->loop, &w->due);
 	w->first_ms = 0;
-	leave_folders(w);
+	unwatch_folders(w);
+	free_folders(&w->folders);
 	file_watch_free(w->watch);
 	w->watch = NULL;
 }

@@ -814,6 +814,19 @@ class WatchConfig(Case):
         self.look(lambda: self.write('env/file', 'PLACE=two\n'), 'published config=web generation=4|published to another file')
         self.look(lambda: os.unlink(self.path('env/file')), self.INVALID)
 
+    def test_a_folder_that_cannot_be_watched_is_said_once(self):
+        os.mkdir(self.path('tpl'))
+        self.write('tpl/web.mustache', 'a')
+        self.settings['configs']['web'].update(format={'template': self.path('tpl/web.mustache')})
+        self.begin()
+        self.look(lambda: os.rename(self.path('tpl'), self.path('gone')), self.INVALID)
+        for i in range(3):
+            self.look(lambda i=i: self.replaced('pullet.yaml', self.text() + f'\n# {i}\n'), self.INVALID)
+        said = [line for line in self.agent.log.seen if 'cannot be watched here' in line]
+        self.assertEqual(len(said), 1, said)
+        self.assertIn('No such file or directory', said[0])
+        self.look(lambda: os.rename(self.path('gone'), self.path('tpl')), 'is watched here again')
+
     def test_a_volume_of_kubernetes(self):
         """Links to ..data, a link to the folder of a version, which is replaced by a rename; the folder before is removed then."""
         def volume(name, **files):
