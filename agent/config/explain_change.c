@@ -63,14 +63,31 @@ static void explain_force(const struct explanation *e, const char *name)
 			name);
 }
 
+/* A verdict is by the rules of its time: with others the same bytes are checked once more. */
+static void explain_correction(const struct explanation *e, const char *name)
+{
+	const struct settings_config *settings = e->status.settings;
+	bool shown = settings->schema && e->audience != AUDIENCE_PUBLIC;
+
+	if (e->status.rejected_by == (enum rejection_reason)CHECK_SCHEMA)
+		explain_say(e,
+			"a corrected schema%s%s%s is read at the next pull, which checks this "
+			"version again; `pullet refresh %s` pulls now",
+			shown ? " (" : "", shown ? settings->schema : "", shown ? ")" : "", name);
+	else if (e->status.rejected_by == (enum rejection_reason)CHECK_FORMAT && settings->template)
+		explain_say(e, "a corrected template is read at a reload of the agent (SIGHUP), "
+			       "which checks this version again");
+}
+
 static void explain_gate_commands(const struct explanation *e, const char *name)
 {
 	explain_force(e, name);
 	switch (decide_gate(&e->situation)) {
 	case GATE_VERDICT:
-		if (e->situation.pin == PIN_NONE)
-			explain_say(
-				e, "another version at the server is checked when it is pulled");
+		if (e->situation.pin != PIN_NONE)
+			break;
+		explain_correction(e, name);
+		explain_say(e, "another version at the server is checked when it is pulled");
 		break;
 	case GATE_ROLLOUT:
 		explain_say(e, "the rollout is read again at each pull");

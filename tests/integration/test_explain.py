@@ -2,6 +2,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 
 import harness
@@ -101,6 +102,29 @@ class Rejected(Case):
         self.do('refresh', 'web', '--force', '--wait')
         self.says(PULLED.replace('generation 1', 'generation 2'), SAME, NEXT)
 
+    def test_by_a_schema_that_is_corrected(self):
+        """Its file is a part of the rules: the next pull checks the same bytes again."""
+        schema = '{"properties": {"n": {"type": "integer", "maximum": %d}}}'
+        self.write('schema.json', schema % 5)
+        self.begin(more=f'    schema: {self.path("schema.json")}\n')
+        self.take('n: 9\n', 'failed')
+        corrected = re.escape(f'a corrected schema ({self.path("schema.json")}) is read at the next pull, which checks this version again; '
+                              '`pullet refresh web` pulls now')
+        self.says(PULLED, f'{SERVER}, rejected by the schema: .* more than the maximum 5', corrected, ANOTHER, NEXT)
+        self.write('schema.json', schema % 50)
+        self.do('refresh', 'web', '--wait')
+        self.says(PULLED.replace('generation 1', 'generation 2'), SAME, NEXT)
+
+    def test_by_a_template_that_is_corrected(self):
+        self.write('tpl', 'n={{n}}')
+        self.begin(more=f'    format: {{template: {self.path("tpl")}}}\n')
+        self.take('m: 9\n', 'failed')
+        corrected = re.escape('a corrected template is read at a reload of the agent (SIGHUP), which checks this version again')
+        self.says(PULLED, f'{SERVER}, rejected by the format: .*', corrected, ANOTHER, NEXT)
+        self.write('tpl', 'n={{m}}')
+        self.agent.signal(signal.SIGHUP)
+        self.agent.log.wait('published .*generation=2')
+
     def test_by_the_guard(self):
         self.begin('a: 1\nb: 2\nc: 3\n', more='    guard: {max_shrink: 10%}\n')
         self.take('a: 5\n', 'failed')
@@ -114,7 +138,7 @@ class Rejected(Case):
         self.write('schema.json', '{"properties": {"n": {"type": "integer"}}}')
         self.begin(more=f'    schema: {self.path("schema.json")}\n', agent='  listen: 127.0.0.1:0')
         self.take('n: hunter2\n', 'failed')
-        self.says(PULLED, f'{SERVER}, rejected by the schema: .*/n: must be an integer, but is "hunter2"', ANOTHER, NEXT)
+        self.says(PULLED, f'{SERVER}, rejected by the schema: .*/n: must be an integer, but is "hunter2"', 'a corrected schema .*', ANOTHER, NEXT)
         port = test_operate.All.listener_port(self.agent)
         public = test_operate.All.tcp(port, 'GET', '/v1/configs/web')[1]
         self.assertRegex(json.loads(public)['explanation'][0], f'^{SERVER}, rejected by the schema: see the control socket for the reason$')

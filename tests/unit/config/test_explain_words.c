@@ -203,6 +203,8 @@ static void explain__of_a_rejected_version__says_by_what_and_why(void **state)
 	e.status.rejected_by = (enum rejection_reason)CHECK_SCHEMA;
 	ledger_reject(c->decisions.ledger, BYTES, "schema", "", 0, "/n: must be an integer");
 	assert_says(CURRENT_A, HAS_B ", rejected by the schema: /n: must be an integer",
+		"a corrected schema is read at the next pull, which checks this version again; "
+		"`pullet refresh web` pulls now",
 		"another version at the server is checked when it is pulled", NEXT, NULL);
 	e.status.rejected_by = (enum rejection_reason)CHECK_PROGRAM;
 	ledger_reject(c->decisions.ledger, BYTES, "check", "", 0, "exited with 1");
