@@ -3,7 +3,9 @@ import contextlib
 import json
 import os
 import pty
+import re
 import select
+import shutil
 import signal
 import struct
 import subprocess
@@ -249,6 +251,25 @@ class First(RunCase):
         p = self.start(made, '--', '/bin/true')
         self.assertEqual(self.ends(p, 0, None), [])
         self.assertIn('no agent keeps', self.run_cli('run', made, '--fresh', '--', '/bin/echo', code=1))
+
+    def test_a_copy_of_an_agent_s_snapshot_says_its_age(self):
+        self.write('www/web.yaml', 'a: 1\n')
+        agent = harness.Agent(self, f'''agent: {{state_dir: {self.path("state")}, runtime_dir: {self.path("run")}}}
+servers: {{main: {{kind: file, urls: ["file://{self.path("www")}"]}}}}
+configs: {{web: {{from: [{{server: main, path: /web.yaml}}]}}}}
+''')
+        agent.log.wait('published')
+        copy = self.path('copy.snap')
+        shutil.copy(self.path('run/web.snap'), copy)
+        said = f'{re.escape(copy)} is a copy that no agent keeps up to date .*: it was published [0-9]+s ago'
+        for args, printed in ((('get', copy, 'a'), '1\n'), (('get', copy, 'b', '--default', 'c'), 'c\n'), (('list', copy), 'a=1\n'),
+                              (('export', copy, '--format', 'env'), 'A=1\n'), (('run', copy, '--', '/bin/echo', 'ran'), 'ran\n')):
+            done = subprocess.run([PULLET, *args], capture_output=True, text=True, timeout=harness.DEADLINE, check=True)
+            self.assertRegex(done.stderr, rf'\A[^\n]*{said}\n\Z')
+            self.assertEqual(done.stdout, printed)
+        self.assertIn('no agent keeps', self.run_cli('run', copy, '--fresh', '--', '/bin/echo', code=1))
+        shutil.copy(self.path('run/web.gen'), self.path('copy.gen'))
+        self.assertEqual(subprocess.run([PULLET, 'get', copy, 'a'], capture_output=True, text=True, check=True).stderr, '')
 
     def test_usage_is_64(self):
         self.publish({'a': 1})

@@ -6,6 +6,7 @@
 #include "document/flatten.h"
 #include "cli/common/cli.h"
 #include "cli/common/options.h"
+#include "cli/values/kept.h"
 #include "cli/values/write.h"
 
 struct options {
@@ -88,6 +89,7 @@ static int export_config(const struct options *o)
 
 	if (r)
 		return r;
+	kept_note_copy(o->command, p);
 	buffer_init(&out, EXPORT_MAX_BYTES);
 	r = check_prefixes(p, o);
 	if (r == CLI_OK)

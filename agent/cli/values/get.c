@@ -13,6 +13,7 @@
 #include "cli/common/client.h"
 #include "cli/common/names.h"
 #include "cli/common/options.h"
+#include "cli/values/kept.h"
 #include "cli/values/write.h"
 
 #define NEAREST 3 /* keys that are named when one is not found */
@@ -295,6 +296,7 @@ static int print_key(const struct options *o, struct buffer *out)
 	r = cli_open(o->command, o->config, o->fallback ? PULLET_WAIT_FIRST : 0, &p);
 	if (r)
 		return r;
+	kept_note_copy(o->command, p);
 	if (pullet_get(p, o->key, strlen(o->key), &v) == 0)
 		r = put_value(p, o, &v, out);
 	else if (o->fallback)

@@ -6,6 +6,7 @@
 
 #include "cli/common/cli.h"
 #include "cli/common/options.h"
+#include "cli/values/kept.h"
 #include "cli/values/write.h"
 
 struct options {
@@ -126,6 +127,7 @@ static int list_values(const char *command, const char *config, const char *pref
 
 	if (r)
 		return r;
+	kept_note_copy(command, p);
 	buffer_init(&out, EXPORT_MAX_BYTES);
 	if (json)
 		r = list_json(p, command, prefix, &l);

@@ -17,6 +17,7 @@
 #include "lib/pullet.h"
 #include "base/sys.h"
 #include "cli/common/cli.h"
+#include "cli/values/kept.h"
 #include "cli/values/watcher.h"
 
 #define DEBOUNCES 5 /* changes that go on wait for that many at most */
@@ -136,24 +137,19 @@ static void pass_signal(struct runner *r, const struct signalfd_siginfo *info)
 	kill(r->child.pid, (int)info->ssi_signo);
 }
 
-/* True for a file without a control page beside it: no agent keeps it, as `pullet build` made it.
- */
-static bool is_built(const struct runner *r)
+/* True for a file that no agent keeps, as `pullet build` made it or somebody copied it. */
+static bool is_unkept(const struct runner *r)
 {
-	const char *path = pullet_path(r->p), *end = strrchr(path, '.');
-	char page[PATH_MAX];
-
-	snprintf(page, sizeof(page), "%.*s.gen",
-		end && strcmp(end, ".snap") == 0 ? (int)(end - path) : (int)strlen(path), path);
-	return strchr(r->config, '/') && access(page, F_OK) != 0;
+	return strchr(r->config, '/') && !kept_by_agent(r->p);
 }
 
 /* Notes that a version is not confirmed. CLI_OK, or CLI_FAILED where it must be. */
 static int check_freshness(struct runner *r)
 {
-	if (!pullet_stale(r->p) || (is_built(r) && !r->fresh))
+	if (!pullet_stale(r->p) || (!r->fresh && kept_note_copy(r->command, r->p)) ||
+		(!r->fresh && is_unkept(r)))
 		return CLI_OK;
-	if (is_built(r))
+	if (is_unkept(r))
 		return cli_error(CLI_FAILED, r->command,
 			"no agent keeps %s up to date (there is no control page beside it), so it "
 			"has no age: leave out --fresh",

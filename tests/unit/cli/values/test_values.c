@@ -34,7 +34,7 @@ static void publish(uint64_t generation)
 	void *image;
 	size_t len;
 
-	assert_int_equal(snapshot_build(entries, count, generation, 1, "v1", &image, &len), 0);
+	assert_int_equal(snapshot_build(entries, count, generation, 0, "v1", &image, &len), 0);
 	scratch_write(played.dir, "web.snap", image, len);
 	free(image);
 }
@@ -375,7 +375,7 @@ static void replace_snapshot(uint64_t generation)
 	void *image;
 	size_t len;
 
-	if (snapshot_build(entries, count, generation, 1, "v2", &image, &len))
+	if (snapshot_build(entries, count, generation, 0, "v2", &image, &len))
 		_exit(1);
 	scratch_write(played.dir, ".new", image, len);
 	free(image);
