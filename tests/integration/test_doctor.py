@@ -385,8 +385,8 @@ configs: {{web: {{from: [{{server: main, path: /a.yaml}}], file: {self.path("web
         server = self.server(named())
         self.alone(self.layered([server.url], f'auth: {{bearer_file: {self.path("token")}}}'))
         findings = self.doctor(code=1)
-        self.one(findings, 'error', 'cannot be read', 'servers')
-        self.one(findings, 'error', 'No such file', 'files')
+        self.one(findings, 'error', 'yaml: this host$', 'servers')
+        self.one(findings, 'error', 'No such file')  # once
         self.write('token', 'planted\n')
         os.chmod(self.path('token'), 0o644)
         self.none(self.doctor(code=0), 'everybody on this host')
@@ -434,7 +434,7 @@ configs: {{web: {{from: [{{server: main, path: /a.yaml}}], file: {self.path("web
         self.authorities.sign('good')
         self.one(self.look('good', ca='other.pem'), 'error', 'name the authority', 'servers')
         findings = self.look('good', ca='missing.pem')
-        self.one(findings, 'error', 'tls.ca cannot be read', 'servers')
+        self.one(findings, 'error', 'yaml: this host$', 'servers', remedy='see files')
         self.one(findings, 'error', 'tls.ca: No such file', 'files')
         self.one(self.look('good', code=0), 'warning', r'expires on 20..-..-.. \([12] days? left\)', 'servers')
 
@@ -850,7 +850,7 @@ configs: {{web: {{from: [{{server: main, path: /web.yaml}}], file: {self.path("o
         server = self.server(status(404))
         agent = self.start(url=server.url + '/web.yaml')
         agent.log.wait('answered 404')
-        self.one(self.doctor(code=1), 'error', 'nothing is published yet: .*404', 'agent')
+        self.one(self.doctor(code=1), 'error', '^nothing is published yet$', 'agent', remedy='see servers')
         server.behave = named()
         self.assertEqual(agent.refresh()['outcome'], 'published')
         agent.cli('pin', 'web', '--reason', 'a reason', check=0)
@@ -860,8 +860,26 @@ configs: {{web: {{from: [{{server: main, path: /web.yaml}}], file: {self.path("o
         findings = self.doctor(code=1)
         self.one(findings, 'note', 'pinned by .*reason', 'agent')
         self.one(findings, 'note', 'overridden on this host', 'agent')
-        self.one(findings, 'warning', 'failing: ', 'agent')
+        self.one(findings, 'warning', '^failing$', 'agent', remedy='see servers')
         self.assertNotIn('\x1b', self.run_doctor().stdout)
+
+    def test_a_cause_is_said_once(self):
+        """Of a server that is down, and of a program that is not there: where it was found, not with each config and document."""
+        with socket.create_server(('127.0.0.1', 0)) as s:
+            down = f'http://127.0.0.1:{s.getsockname()[1]}'
+        up = self.server()
+        agent = Agent(self, self.config(f'{down}/a.yaml') + f"""  db: {{url: "{down}/b.yaml", file: {self.path("out/db")}}}
+  other: {{url: "{up.url}/c.yaml", file: {self.path("out/other")}, reload: {{run: [{self.path("none")}]}}}}
+""")
+        for name in 'web', 'db':
+            agent.log.wait(f'config={name} .*connection refused|failing_configs=2')
+        agent.log.wait('reload failed')
+        findings = self.doctor(code=1)
+        self.one(findings, 'error', 'connection refused', 'servers')
+        self.assertEqual({f['subject']: f['severity'] for f in findings if f['finding'] == 'nothing is published yet'}, {'web': 'error', 'db': 'error'})
+        self.one(findings, 'warning', '^the reload after the last change failed$', 'agent', remedy='see hooks')
+        self.one(findings, 'error', self.path('none'), 'hooks')
+        agent.stop()
 
     def test_a_socket_without_an_agent_and_an_agent_that_hangs(self):
         self.alone(self.config(self.server().url + '/web.yaml'))

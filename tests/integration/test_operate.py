@@ -395,7 +395,7 @@ class Pin(Case):
         self.assertEqual((agent.status()['state'], agent.status()['rejected']['by']), ('failing', 'pin'))
         done = subprocess.run([PULLET, 'doctor', '-c', agent.config_path, 'web'], capture_output=True, text=True, check=False)
         self.assertRegex(done.stdout, r'web: the server has version \w+, held by the pin -> pullet unpin')
-        self.assertRegex(done.stdout, 'failing: .*refused')
+        self.assertRegex(done.stdout, r'web: failing -> see servers, below\n(.*\n)*servers\n  error .*refused')
         agent.stop()
 
 

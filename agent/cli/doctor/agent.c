@@ -326,18 +326,16 @@ static void note_config_failure(
 	const char *state = node_text(c, "state", ""), *error = node_text(c, "last_error", "");
 	bool rejected = node_find(c, "rejected");
 	int64_t age_ms = node_integer(c, "age_ms", -1);
+	const char *remedy = find_explaining_check(d, c, error);
 
 	if (node_integer(c, "generation", 0) == 0)
-		doctor_add(l, DOCTOR_ERROR, name, find_explaining_check(d, c, error),
-			"nothing is published yet%s%s", error[0] ? ": " : "", error);
+		doctor_add_caused(l, DOCTOR_ERROR, name, remedy, error, "nothing is published yet");
 	else if (strcmp(state, "stale") == 0)
-		doctor_add(l, DOCTOR_ERROR, name, find_explaining_check(d, c, error),
-			"stale: no server has confirmed it for %" PRId64 " s%s%s", age_ms / 1000,
-			error[0] ? ": " : "", error);
+		doctor_add_caused(l, DOCTOR_ERROR, name, remedy, error,
+			"stale: no server has confirmed it for %" PRId64 " s", age_ms / 1000);
 	else if ((!rejected || note_rejected_version(c, name, l)) && error[0] &&
 		 strcmp(state, "ok") != 0)
-		doctor_add(l, DOCTOR_WARNING, name, find_explaining_check(d, c, error), "%s: %s",
-			state, error);
+		doctor_add_caused(l, DOCTOR_WARNING, name, remedy, error, "%s", state);
 }
 
 static void note_config_decisions(const struct node *c, const char *name, struct doctor_list *l)
@@ -372,11 +370,10 @@ static void note_config_notify(
 		doctor_add(l, DOCTOR_WARNING, name, "find out who writes it; heal puts it right",
 			"what is published was changed by somebody else");
 	if (strcmp(node_text(reload, "state", ""), "failed") == 0)
-		doctor_add(l, DOCTOR_WARNING, name,
+		doctor_add_caused(l, DOCTOR_WARNING, name,
 			d->settings ? "see hooks, below; the agent tries again until it works"
 				    : "the agent tries again until it works",
-			"the reload after the last change failed: %s",
-			node_text(reload, "error", "?"));
+			node_text(reload, "error", "?"), "the reload after the last change failed");
 	if (strcmp(node_text(probe, "state", ""), "failed") == 0)
 		doctor_add(l, DOCTOR_WARNING, name, "put the version right at its source",
 			"the last probe of a version failed: %s", node_text(probe, "error", "?"));
@@ -464,7 +461,8 @@ static bool is_same_file(const char *a, const char *b)
 {
 	struct stat x, y;
 
-	return stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+	return strcmp(a, b) == 0 || (stat(a, &x) == 0 && stat(b, &y) == 0 && x.st_dev == y.st_dev &&
+					    x.st_ino == y.st_ino);
 }
 
 /* The file is invalid now: what goes on, and what would not. */
@@ -492,24 +490,23 @@ static void note_stale_settings(const struct doctor *d, struct doctor_list *l)
 	int64_t loaded_ms =
 		c ? node_integer(c, "loaded_ms", 0) : node_integer(root, "started_ms", 0);
 	int64_t written_ms = 0, touched_ms = 0;
+	bool has_error = node_text(c, "error", NULL), same = is_same_file(file, d->path);
 
-	if (!is_same_file(file, d->path)) {
-		doctor_add(l, DOCTOR_WARNING, d->path, "name that one with -c",
-			"the agent that runs reads %s", file);
-		return;
-	}
-	if (d->bad_settings) {
-		note_running_settings(loaded_ms, d->path, l);
-		return;
-	}
-	if (node_text(c, "error", NULL)) {
-		doctor_add(l, DOCTOR_ERROR, file, remedy,
+	if (has_error && !(same && d->bad_settings)) /* else its errors are said above */
+		doctor_add(l, DOCTOR_ERROR, file,
+			"once that is put right, reload the agent: systemctl reload pullet, or "
+			"kill -HUP",
 			"the agent refused it when it was last reloaded, and runs the one before: "
 			"%s%s",
 			node_text(c, "error", ""),
 			node_integer(c, "errors", 0) > 1 ? " (and more)" : "");
+	if (!same)
+		doctor_add(l, DOCTOR_WARNING, d->path, "name that one with -c",
+			"the agent that runs reads %s", file);
+	else if (d->bad_settings)
+		note_running_settings(loaded_ms, d->path, l);
+	if (has_error || !same || d->bad_settings)
 		return;
-	}
 	find_newest_times(d->path, &written_ms, &touched_ms);
 	if (written_ms > loaded_ms || (d->settings && !same_configs(d)))
 		doctor_add(l, DOCTOR_WARNING, d->path, remedy,

@@ -47,15 +47,19 @@ static void find_dir(const char *text, const char *key, char *ret_dir, size_t si
 {
 	for (const char *at = text; (at = strstr(at, key)); at += strlen(key)) {
 		const char *value = at + strlen(key);
+		char quote;
 
-		value += strspn(value, "\"'");
+		value += strspn(value, "\"' \t");
 		if (is_no_key(text, at) || *value != ':')
 			continue;
 		value++;
-		value += strspn(value, " \t\"'");
+		value += strspn(value, " \t");
+		quote = *value == '"' || *value == '\'' ? *value++ : '\0';
 		if (*value != '/')
 			continue;
-		snprintf(ret_dir, size, "%.*s", (int)strcspn(value, " \t\r\n\"',}#"), value);
+		snprintf(ret_dir, size, "%.*s",
+			(int)strcspn(value, quote ? (char[]){quote, '\n', '\0'} : " \t\r\n,}"),
+			value);
 		return;
 	}
 }

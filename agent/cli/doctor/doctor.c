@@ -103,39 +103,72 @@ static int compare_text(const char *a, const char *b)
 static bool same_finding(const struct doctor_finding *a, const struct doctor_finding *b)
 {
 	return a->severity == b->severity && compare_text(a->finding, b->finding) == 0 &&
-	       compare_text(a->remedy, b->remedy) == 0;
+	       compare_text(a->cause, b->cause) == 0 && compare_text(a->remedy, b->remedy) == 0;
 }
 
 static void finding_fini(struct doctor_finding *f)
 {
 	free(f->subject);
 	free(f->finding);
+	free(f->cause);
 	free(f->remedy);
+}
+
+static char *copy_shown(const char *text)
+{
+	char *copy = require_memory(strdup(text));
+
+	sentence_show(copy, strlen(copy) + 1, copy, AUDIENCE_OPERATOR);
+	return copy;
+}
+
+static void add_finding(
+	struct doctor_list *l, const struct doctor_finding *given, const char *format, va_list args)
+{
+	struct doctor_finding *f;
+
+	l->items = require_memory(reallocarray(l->items, l->count + 1, sizeof(*l->items)));
+	f = &l->items[l->count++];
+	*f = (struct doctor_finding){.severity = given->severity,
+		.subject = require_memory(strdup(given->subject)),
+		.cause = given->cause && given->cause[0] ? copy_shown(given->cause) : NULL,
+		.remedy = given->remedy ? require_memory(strdup(given->remedy)) : NULL};
+	if (vasprintf(&f->finding, format, args) >= 0)
+		sentence_show(f->finding, strlen(f->finding) + 1, f->finding, AUDIENCE_OPERATOR);
+	else
+		require_memory(NULL);
+	for (size_t i = 0; i + 1 < l->count; i++)
+		if (strcmp(l->items[i].subject, f->subject) == 0 && same_finding(&l->items[i], f)) {
+			finding_fini(f);
+			l->count--;
+			return;
+		}
 }
 
 void doctor_add(struct doctor_list *l, enum doctor_severity severity, const char *subject,
 	const char *remedy, const char *format, ...)
 {
-	struct doctor_finding *f;
+	const struct doctor_finding f = {
+		.severity = severity, .subject = (char *)subject, .remedy = (char *)remedy};
 	va_list args;
 
-	l->items = require_memory(reallocarray(l->items, l->count + 1, sizeof(*l->items)));
-	f = &l->items[l->count++];
-	*f = (struct doctor_finding){.severity = severity,
-		.subject = require_memory(strdup(subject)),
-		.remedy = remedy ? require_memory(strdup(remedy)) : NULL};
 	va_start(args, format);
-	if (vasprintf(&f->finding, format, args) >= 0)
-		sentence_show(f->finding, strlen(f->finding) + 1, f->finding, AUDIENCE_OPERATOR);
-	else
-		require_memory(NULL);
+	add_finding(l, &f, format, args);
 	va_end(args);
-	for (size_t i = 0; i + 1 < l->count; i++)
-		if (strcmp(l->items[i].subject, subject) == 0 && same_finding(&l->items[i], f)) {
-			finding_fini(f);
-			l->count--;
-			return;
-		}
+}
+
+void doctor_add_caused(struct doctor_list *l, enum doctor_severity severity, const char *subject,
+	const char *remedy, const char *cause, const char *format, ...)
+{
+	const struct doctor_finding f = {.severity = severity,
+		.subject = (char *)subject,
+		.cause = (char *)cause,
+		.remedy = (char *)remedy};
+	va_list args;
+
+	va_start(args, format);
+	add_finding(l, &f, format, args);
+	va_end(args);
 }
 
 void doctor_set_path(struct doctor_list *l, const char *path)
@@ -392,6 +425,7 @@ static int print_findings(struct run *run)
 	int r;
 
 	count_findings(run, counts);
+	doctor_say_causes_once(run->lists, CHECKS);
 	buffer_init(&out, MAX_OUTPUT);
 	if (run->json)
 		json_writer_begin_array(&out, NULL);

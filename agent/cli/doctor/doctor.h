@@ -34,8 +34,9 @@ enum doctor_severity {
 struct doctor_finding {
 	enum doctor_severity severity;
 	char *subject, *finding; /* texts may have come from the network: escape them */
-	char *remedy;            /* NULL = nothing to do */
-	size_t order, group;     /* for printing */
+	char *cause;         /* why; said behind the finding, unless one below says it; or NULL */
+	char *remedy;        /* NULL = nothing to do */
+	size_t order, group; /* for printing */
 };
 
 struct doctor_list {
@@ -49,6 +50,13 @@ struct doctor_list {
  * program ends. */
 void doctor_add(struct doctor_list *l, enum doctor_severity severity, const char *subject,
 	const char *remedy, const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* The same with a cause, which may be "". */
+void doctor_add_caused(struct doctor_list *l, enum doctor_severity severity, const char *subject,
+	const char *remedy, const char *cause, const char *format, ...)
+	__attribute__((format(printf, 6, 7)));
+/* Puts causes behind their findings, but for those that a warning or error of a later list says. */
+void doctor_say_causes_once(struct doctor_list *lists, size_t count);
 
 /* The path that is looked at next. */
 void doctor_set_path(struct doctor_list *l, const char *path);

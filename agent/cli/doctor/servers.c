@@ -39,7 +39,7 @@ static const char *remedy_for(const struct doctor_pull *p)
 	case KIND_CAUSE_OVERLOADED:
 		return "nothing here: the agent holds back and comes again";
 	case KIND_CAUSE_HOST:
-		return "mend that here; nothing is wrong with the server";
+		return "see files, below; nothing is wrong with the server";
 	case KIND_CAUSE_NONE:
 	case KIND_CAUSE_OLDER:
 	case KIND_CAUSE_ANSWER:
@@ -142,12 +142,20 @@ static bool came_elsewhere(const struct doctor_pull *p)
 	return false;
 }
 
+/* Said of the address, also where several were asked for at a time. */
+static bool is_of_dead_address(const struct doctor_pull *p)
+{
+	const struct doctor_pull *dead = p->address->dead;
+
+	return dead == p || (dead && dead->cause == p->cause && strcmp(dead->why, p->why) == 0);
+}
+
 static void report_document_failure(const struct doctor_pull *p, struct doctor_list *l)
 {
 	const struct doctor_pull_document *d = p->document;
 	bool elsewhere = came_elsewhere(p);
 
-	if (p->cause == KIND_CAUSE_NONE || p->address->dead == p)
+	if (p->cause == KIND_CAUSE_NONE || is_of_dead_address(p))
 		return;
 	if (d->is_signature && p->absent)
 		doctor_add(l, elsewhere ? DOCTOR_WARNING : DOCTOR_ERROR, d->config,
@@ -155,9 +163,9 @@ static void report_document_failure(const struct doctor_pull *p, struct doctor_l
 			"%s%s is not there: without its signature no version is taken",
 			p->address->url, LOG_URL(d->path));
 	else
-		doctor_add(l, elsewhere ? DOCTOR_WARNING : DOCTOR_ERROR, d->config, remedy_for(p),
-			"%s%s: %s: %s", p->address->url, LOG_URL(d->path),
-			kind_cause_name(p->cause), p->why);
+		doctor_add_caused(l, elsewhere ? DOCTOR_WARNING : DOCTOR_ERROR, d->config,
+			remedy_for(p), p->why, "%s%s: %s", p->address->url, LOG_URL(d->path),
+			kind_cause_name(p->cause));
 }
 
 static void report_document_form(const struct doctor_pull *p, struct doctor_list *l)

@@ -236,7 +236,7 @@ static void configuration__of_another_file_or_refused__is_told(void **state)
 						    "was last reloaded, and runs the one before: "
 						    "bad")));
 		assert_int_equal(
-			strstr(text, "bad (and more) -> put it right, and reload again") != NULL,
+			strstr(text, "bad (and more) -> once that is put right, reload") != NULL,
 			errors > 1);
 	}
 }

@@ -221,7 +221,8 @@ static void document__that_failed__has_a_remedy_for_its_cause(void **state)
 			"nothing here: the agent holds back and comes again"},
 		{KIND_CAUSE_OLDER, "older", "look at what the server sends: curl -v"},
 		{KIND_CAUSE_ANSWER, "bad answer", "look at what the server sends: curl -v"},
-		{KIND_CAUSE_HOST, "this host", "mend that here; nothing is wrong with the server"},
+		{KIND_CAUSE_HOST, "this host",
+			"see files, below; nothing is wrong with the server"},
 	};
 	char expected[512];
 

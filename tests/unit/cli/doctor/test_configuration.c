@@ -64,8 +64,8 @@ static void file__with_errors__names_each_place(void **state)
 	assert_int_equal(strncmp(text + 6, path, strlen(path)), 0);
 	assert_int_equal(strncmp(text + 6 + strlen(path), ":2:9: unknown key", 17), 0);
 	snprintf(expected, sizeof(expected),
-		"\nnote %s: with 1 error in it, servers, push and files were not looked at -> put "
-		"it right, and run this again\n",
+		"\nnote %s: with 1 error in it, servers, push, hooks and published files were not "
+		"looked at -> put it right, and run this again\n",
 		path);
 	assert_non_null(strstr(text, expected));
 	examine_text("configs:\n  web: {nope: 1, nor: 1, url: 'http://127.0.0.1:1/w', snapshot: "
@@ -76,6 +76,29 @@ static void file__with_errors__names_each_place(void **state)
 	findings_of(NULL);
 	assert_true(doctor.bad_settings);
 	assert_non_null(strstr(text, "error "));
+}
+
+static void file__with_errors__still_says_where_the_agent_is(void **state)
+{
+	static const struct {
+		const char *text, *dir; /* NULL: the place of who names none */
+	} rows[] = {
+		{"agent: {state_dir: /s, runtime_dir: /r/x}\nconfigs: [\n", "/r/x"},
+		{"agent:\n  runtime_dir: \"/r y\" # here\n\t", "/r y"},
+		{"agent:\n  'runtime_dir' : /r\n\t", "/r"},
+		{"agent:\n  \"runtime_dir\": '/r'\n  x", "/r"},
+		{"# runtime_dir: /no\nagent: {my_runtime_dir: /no, runtime_dir: ${DIR}\n", NULL},
+		{"x: a#b runtime_dir: /r\n\t", "/r"},
+		{"runtime_dir:", NULL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		examine_text(rows[i].text);
+		assert_true(doctor.bad_settings);
+		assert_string_equal(
+			doctor.runtime_dir, rows[i].dir ? rows[i].dir : client_runtime_dir());
+	}
 }
 
 static void file__that_is_good__has_its_configs_counted(void **state)
@@ -223,6 +246,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(file__with_errors__names_each_place),
+		CASE(file__with_errors__still_says_where_the_agent_is),
 		CASE(file__that_is_good__has_its_configs_counted),
 		CASE(config__that_is_seldom_meant__is_noted_from_its_bound_on),
 		CASE(header__that_is_a_secret__is_known_by_its_name),

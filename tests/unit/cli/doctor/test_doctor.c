@@ -92,7 +92,8 @@ static void configuration__with_errors__exits_78_and_names_places(void **state)
 	assert_int_equal(examine(), CLI_CONFIG);
 	assert_shows(command.out, "configuration\n  error   ");
 	assert_shows(command.out, "unknown key \"nonsense\" in config \"web\"");
-	assert_shows(command.out, "errors in it, servers, push and files were not looked at");
+	assert_shows(command.out,
+		"errors in it, servers, push, hooks and published files were not looked at");
 	assert_int_equal(RUN(cli_doctor, "pullet doctor", "-c", "/nowhere.yaml", "--timeout", "1s"),
 		CLI_CONFIG);
 }

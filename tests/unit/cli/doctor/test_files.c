@@ -24,6 +24,7 @@ static void put_settings(const char *more, const char *configs)
 /* What is found, of that subject. */
 static const char *examine(const char *subject)
 {
+	doctor_find_dirs(&doctor);
 	doctor_files(&doctor, &list);
 	return findings_of(subject);
 }
@@ -180,6 +181,7 @@ static void file__that_we_may_not_look_at__is_a_note(void **state)
 		assert_int_equal(seteuid(OTHER), 0);
 	else
 		assert_int_equal(chmod(dir, 0), 0);
+	doctor_find_dirs(&doctor);
 	doctor_files(&doctor, &list);
 	if (before == 0)
 		assert_int_equal(seteuid(before), 0);
@@ -272,6 +274,7 @@ static void directory_of_its_own__that_others_can_change__is_refused(void **stat
 	for (unsigned i = 0; i < 3; i++) {
 		doctor.who.running = i == 1;
 		doctor.unit.applies = i == 2;
+		doctor_find_dirs(&doctor);
 		doctor_files(&doctor, &list);
 		assert_int_equal(
 			strncmp(findings_of(in_dir("@/run")), i ? "error " : "warning ", 6), 0);
@@ -351,6 +354,7 @@ static void state_of_a_config__of_another_user__is_an_error(void **state)
 	doctor.who.can_try = false;
 	snprintf(text, sizeof(text), "state of a config: it belongs to uid %u, the agent is robot",
 		geteuid());
+	doctor_find_dirs(&doctor);
 	doctor_files(&doctor, &list);
 	assert_true(list.count > 0);
 	findings_of(name);
