@@ -24,6 +24,7 @@
 #include "text/json_writer.h"
 #include "base/log.h"
 #include "control/metrics.h"
+#include "text/exposition.h"
 #include "control/page/page.h"
 #include "httpd/peer.h"
 #include "control/socket.h"
@@ -392,8 +393,7 @@ static void get_readyz(struct control *c, struct httpd_request *r, struct config
 /* In the text format 0.0.4, unless the scraper asks for OpenMetrics. */
 static void get_metrics(struct control *c, struct httpd_request *r, struct config *config)
 {
-	const char *accept = httpd_header(r, "Accept");
-	bool open = accept && strstr(accept, "application/openmetrics-text");
+	bool open = exposition_is_open(httpd_header(r, "Accept"));
 	struct buffer b;
 	int e;
 
@@ -403,10 +403,7 @@ static void get_metrics(struct control *c, struct httpd_request *r, struct confi
 	if (e)
 		reply_error(r, 500, strerror(-e));
 	else
-		httpd_reply(r, 200,
-			open ? "application/openmetrics-text; version=1.0.0; charset=utf-8"
-			     : "text/plain; version=0.0.4; charset=utf-8",
-			b.data, b.len);
+		httpd_reply(r, 200, exposition_type(open), b.data, b.len);
 	buffer_fini(&b);
 }
 

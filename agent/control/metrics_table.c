@@ -16,11 +16,7 @@
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
 #define AT(member) offsetof(struct metric_subject, member)
-#define FIELD(member)                                                                              \
-	.offset = AT(member), .width = _Generic(((struct metric_subject *)NULL)->member, bool      \
-						: METRIC_BOOL, unsigned                            \
-						: METRIC_32, default                               \
-						: METRIC_64)
+#define FIELD(member) METRIC_FIELD(struct metric_subject, member)
 #define GAUGE METRIC_GAUGE
 #define COUNTER METRIC_COUNTER
 #define HISTOGRAM METRIC_HISTOGRAM
@@ -126,8 +122,10 @@ static void count_open_descriptors(struct metric_subject *s)
 				     : -1;
 }
 
-static bool next_agent(struct metric_subject *s)
+static bool next_agent(void *subject)
 {
+	struct metric_subject *s = subject;
+
 	if (s->next++)
 		return false;
 	s->agent.is = true;
@@ -159,8 +157,10 @@ static const struct metric configuration_metrics[] = {
 		FIELD(configuration.applying)},
 };
 
-static bool next_configuration(struct metric_subject *s)
+static bool next_configuration(void *subject)
 {
+	struct metric_subject *s = subject;
+
 	if (!s->env->configuration || s->next++)
 		return false;
 	s->configuration = *s->env->configuration;
@@ -194,8 +194,10 @@ static const struct metric total_metrics[] = {
 		.step = CONFIG_LATENCY_US, .when = AT(has_push)},
 };
 
-static bool next_totals(struct metric_subject *s)
+static bool next_totals(void *subject)
 {
+	struct metric_subject *s = subject;
+
 	if (s->next++)
 		return false;
 	if (s->env->gone)
@@ -295,8 +297,9 @@ static uint64_t count_runs(const struct supervisor *s)
 	return runs;
 }
 
-static bool next_config(struct metric_subject *s)
+static bool next_config(void *subject)
 {
+	struct metric_subject *s = subject;
 	struct config_status *c = &s->config;
 
 	if (s->next == s->env->settings->config_count)
@@ -339,10 +342,10 @@ static const struct metric server_metrics[] = {
 	{"pullet_server_pulls_dispatched_total", COUNTER, NUMBER, "Pulls taken from the queue.",
 		FIELD(dispatcher.taken)},
 	{"pullet_server_batch_pulls", HISTOGRAM, NUMBER, "Pulls taken from the queue together.",
-		FIELD(dispatcher.batch_size.counts[0])},
+		FIELD(dispatcher.batch_size.counts[0]), .buckets = DISPATCHER_BUCKETS},
 	{"pullet_server_dispatch_delay_seconds", HISTOGRAM, SECONDS,
 		"Time in the queue, of each pull taken from it.",
-		FIELD(dispatcher.latency_ms.counts[0])},
+		FIELD(dispatcher.latency_ms.counts[0]), .buckets = DISPATCHER_BUCKETS},
 };
 
 static const struct metric address_metrics[] = {
@@ -367,8 +370,10 @@ static void load_server(struct metric_subject *s)
 	s->labels[0] = s->server.name ? s->server.name : upstream_settings(server)->urls[0];
 }
 
-static bool next_server(struct metric_subject *s)
+static bool next_server(void *subject)
 {
+	struct metric_subject *s = subject;
+
 	if (s->next == s->env->settings->server_count)
 		return false;
 	load_server(s);
@@ -376,8 +381,10 @@ static bool next_server(struct metric_subject *s)
 	return true;
 }
 
-static bool next_address(struct metric_subject *s)
+static bool next_address(void *subject)
 {
+	struct metric_subject *s = subject;
+
 	if (s->next == s->env->settings->server_count)
 		return false;
 	if (s->address == 0)
@@ -419,8 +426,9 @@ static const struct metric push_metrics[] = {
 		"Time since the last message or heartbeat.", FIELD(push_age_ms)},
 };
 
-static bool next_push(struct metric_subject *s)
+static bool next_push(void *subject)
 {
+	struct metric_subject *s = subject;
 	const struct subscriber *p = *s->env->push;
 	uint64_t now_ms = loop_now_ms(s->env->loop), last_ms;
 
@@ -445,8 +453,10 @@ static const struct metric report_metrics[] = {
 		"When receipts were last written, since 1970.", FIELD(report.sent_ms)},
 };
 
-static bool next_report(struct metric_subject *s)
+static bool next_report(void *subject)
 {
+	struct metric_subject *s = subject;
+
 	if (!*s->env->report || s->next++)
 		return false;
 	report_status(*s->env->report, &s->report);
