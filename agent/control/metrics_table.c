@@ -4,12 +4,7 @@
  */
 #include "control/metrics_table.h"
 
-#include <dirent.h>
-#include <fcntl.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "control/state_names.h"
 
@@ -80,48 +75,6 @@ static const struct metric agent_metrics[] = {
 	{"process_max_fds", GAUGE, NUMBER, "Maximum of open descriptors.", FIELD(process.max_fds)},
 };
 
-/* Reads /proc/self/stat: the fields of proc(5). */
-static void read_process_stat(struct metric_subject *s)
-{
-	enum { UTIME = 14, STIME = 15, VSIZE = 23, RSS = 24, FIELDS = 25 };
-	const struct sys *sys = loop_sys(s->env->loop);
-	int fd = sys->openat(AT_FDCWD, "/proc/self/stat", O_RDONLY | O_CLOEXEC, 0);
-	long long fields[FIELDS] = {0}, hz = sysconf(_SC_CLK_TCK);
-	char text[1024], *at;
-	ssize_t n = fd >= 0 ? sys->read(fd, text, sizeof(text) - 1) : -1;
-
-	s->process.cpu_ms = s->process.resident_bytes = s->process.virtual_bytes = -1;
-	if (fd >= 0)
-		sys->close(fd);
-	if (n <= 0 || hz <= 0)
-		return;
-	text[n] = '\0';
-	at = strrchr(text, ')'); /* the end of the name, field 2; field 3 is a letter */
-	if (!at || strlen(at) < 4)
-		return;
-	at += 3;
-	for (size_t i = 4; i < FIELDS; i++)
-		fields[i] = strtoll(at, &at, 10);
-	s->process.cpu_ms = (fields[UTIME] + fields[STIME]) * 1000 / hz;
-	s->process.virtual_bytes = fields[VSIZE];
-	s->process.resident_bytes = fields[RSS] * sysconf(_SC_PAGESIZE);
-}
-
-static void count_open_descriptors(struct metric_subject *s)
-{
-	DIR *d = opendir("/proc/self/fd");
-	struct rlimit limit;
-
-	s->process.open_fds = d ? -3 : -1; /* without ., .. and the directory itself */
-	while (d && readdir(d))
-		s->process.open_fds++;
-	if (d)
-		closedir(d);
-	s->process.max_fds = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur <= INT64_MAX
-				     ? (int64_t)limit.rlim_cur
-				     : -1;
-}
-
 static bool next_agent(void *subject)
 {
 	struct metric_subject *s = subject;
@@ -133,8 +86,7 @@ static bool next_agent(void *subject)
 	s->agent.started_ms = s->env->started_ms;
 	s->control = *s->env->counts;
 	s->agent.longest_turn_ms = (int64_t)(loop_longest_us(s->env->loop) / 1000);
-	read_process_stat(s);
-	count_open_descriptors(s);
+	usage_read(loop_sys(s->env->loop), &s->process);
 	return true;
 }
 

@@ -5,6 +5,7 @@
 #define PULLET_METRICS_TABLE_H
 
 #include "control/agent_view.h"
+#include "base/usage.h"
 #include "pull/upstream.h"
 #include "text/exposition.h"
 
@@ -20,9 +21,7 @@ struct metric_subject {
 		int64_t started_ms, longest_turn_ms;
 	} agent;
 	struct control_counts control;
-	struct {
-		int64_t cpu_ms, resident_bytes, virtual_bytes, open_fds, max_fds;
-	} process;
+	struct usage process;
 	struct configuration_status configuration;
 	struct config_totals totals;
 	struct config_latency latency;
