@@ -208,6 +208,16 @@ size_t kept_topics_cost(const struct kept_topics *k)
 	return k->cost + k->held * HELD;
 }
 
+size_t kept_holder_count(const struct kept_holder *h)
+{
+	return h->count;
+}
+
+size_t kept_topics_count(const struct kept_topics *k)
+{
+	return k->held;
+}
+
 size_t kept_topics_share(const struct kept_holder *h)
 {
 	size_t sum = h->count * HELD;

@@ -32,6 +32,9 @@ void kept_topics_remove(
 	struct kept_topics *k, struct kept_holder *h, const unsigned char *name, size_t len);
 /* Removes all topics of h. */
 void kept_topics_leave(struct kept_topics *k, struct kept_holder *h);
+/* Topics of one holder; and of all holders, a topic once for each. */
+size_t kept_holder_count(const struct kept_holder *h);
+size_t kept_topics_count(const struct kept_topics *k);
 /* Bytes of memory, of all and of one holder: the shares add up to the whole, but for roundings. */
 size_t kept_topics_cost(const struct kept_topics *k);
 size_t kept_topics_share(const struct kept_holder *h);

@@ -64,7 +64,8 @@ static _Atomic uint64_t cuts[PEER_GUARD_SIDES];
 static pthread_cond_t taking = PTHREAD_COND_INITIALIZER;
 static struct kept_topics kept;
 static size_t subscribers;
-static size_t leaving; /* bytes of topics of ended connections that libzmq may still hold */
+static size_t subscribed; /* of them with a topic at least */
+static size_t leaving;    /* bytes of topics of ended connections that libzmq may still hold */
 static unsigned rounds;
 static bool came;                       /* libzmq's thread was here since the owner was */
 static uint64_t arrived, passed, taken; /* bytes in memory of subscriptions, since the start */
@@ -87,6 +88,7 @@ static void forget_topics(struct connection *c)
 
 	if (!c->subscribes)
 		return;
+	subscribed -= kept_holder_count(&c->stream->topics) > 0;
 	kept_topics_leave(&kept, &c->stream->topics);
 	leaving += before - kept_topics_cost(&kept);
 	rounds = 0;
@@ -240,13 +242,16 @@ static void make_room_for_topics(void)
 static bool subscription_came(void *arg, bool cancels, const unsigned char *topic, size_t len)
 {
 	struct connection *c = arg;
+	struct kept_holder *h = &c->stream->topics;
+	bool had = kept_holder_count(h) > 0;
 
 	arrived += WAITING + 2 * len;
 	if (cancels)
-		kept_topics_remove(&kept, &c->stream->topics, topic, len);
-	else if (kept_topics_add(&kept, &c->stream->topics, topic, len))
+		kept_topics_remove(&kept, h, topic, len);
+	else if (kept_topics_add(&kept, h, topic, len))
 		return false;
-	else
+	subscribed = subscribed - had + (kept_holder_count(h) > 0);
+	if (!cancels)
 		make_room_for_topics();
 	return !c->cut;
 }
@@ -533,6 +538,14 @@ void peer_guard_taken(uint64_t until)
 	if (tidy)
 		malloc_trim(0);
 #endif
+}
+
+void peer_guard_get_held(struct peer_guard_held *ret_held)
+{
+	pthread_mutex_lock(&lock);
+	ret_held->subscribers = subscribed;
+	ret_held->subscriptions = kept_topics_count(&kept);
+	pthread_mutex_unlock(&lock);
 }
 
 void peer_guard_last_cut(struct peer_guard_cut *ret_cut)

@@ -69,6 +69,12 @@ int peer_guard_wakes(void);
 uint64_t peer_guard_passed(void);
 /* The socket was empty: all that had passed before is taken. */
 void peer_guard_taken(uint64_t passed);
+/* What connected subscribers hold now. */
+struct peer_guard_held {
+	uint64_t subscribers;   /* with a subscription at least */
+	uint64_t subscriptions; /* of all of them */
+};
+void peer_guard_get_held(struct peer_guard_held *ret_held);
 /* Copies the last cut of a subscriber. */
 void peer_guard_last_cut(struct peer_guard_cut *ret_cut);
 

@@ -37,6 +37,7 @@ struct publisher {
 	struct curve_allow allow;
 	struct log_limit denied, cut;
 	uint64_t cuts; /* logged so far */
+	uint64_t bytes, denials;
 	char public_key[CURVE_TEXT];
 	char endpoint[256];
 	bool strict; /* see publisher_forward() */
@@ -148,6 +149,7 @@ static bool may_connect(struct publisher *p, const struct request *q)
 		return false;
 	if (curve_allow_has(&p->allow, key))
 		return true;
+	p->denials++;
 	if (log_limit_pass(&p->denied, p->sys->now_ms(), "denied", &repeated))
 		log_warn("subscriber denied: its key is not on the list of allowed keys", "address",
 			q->frame[ADDRESS], "public_key", zmq_z85_encode(shown, key, CURVE_KEY),
@@ -319,6 +321,8 @@ static int send_message(struct publisher *p, const char *topic, const struct pus
 	if (r == 0 && (zmq_send(p->socket, topic, strlen(topic), ZMQ_SNDMORE | ZMQ_DONTWAIT) < 0 ||
 			      zmq_send(p->socket, b.data, b.len, ZMQ_DONTWAIT) < 0))
 		r = -zmq_errno();
+	if (r == 0)
+		p->bytes += strlen(topic) + b.len;
 	buffer_fini(&b);
 	return r;
 }
@@ -352,6 +356,14 @@ int publisher_forward(
 		return -zmq_errno();
 	p->strict = strict;
 	return send_message(p, topic, m);
+}
+
+void publisher_get_counts(const struct publisher *p, struct publisher_counts *ret_counts)
+{
+	*ret_counts = (struct publisher_counts){.bytes = p->bytes,
+		.denied = p->denials,
+		.cuts = peer_guard_cuts(PEER_GUARD_SUBSCRIBERS)};
+	peer_guard_get_held(&ret_counts->held);
 }
 
 int publisher_fd(const struct publisher *p)

@@ -21,6 +21,7 @@
 
 #include "crypto/curve_keys.h"
 #include "base/sys.h"
+#include "push/peer_guard.h"
 
 /* File descriptors: libzmq's 5 of a context (subscriber.h), one of the socket, one that listens,
  * and look-ups of interfaces and names at the start; two to wait at; with a list of keys 2 more;
@@ -56,6 +57,14 @@ int publisher_heartbeat(struct publisher *p);
  * it, and all that follows until they have read half of their queue. 0 or -errno. */
 int publisher_forward(
 	struct publisher *p, const char *topic, const struct push_message *m, bool strict);
+/* Counts of this publisher, since the start, and of its subscribers now. */
+struct publisher_counts {
+	uint64_t bytes;  /* of messages and heartbeats, once each however many get it */
+	uint64_t denied; /* connections whose key is not on the list */
+	uint64_t cuts;   /* subscribers cut off (peer_guard.h) */
+	struct peer_guard_held held;
+};
+void publisher_get_counts(const struct publisher *p, struct publisher_counts *ret_counts);
 /* Descriptor that becomes readable when subscribers or subscriptions come in (edge-triggered, as
  * ZMQ_FD): then call publisher_poll() until 0. */
 int publisher_fd(const struct publisher *p);

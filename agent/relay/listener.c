@@ -125,6 +125,12 @@ int listener_start(struct loop *l, const struct subscriber_endpoint *endpoints, 
 	return r;
 }
 
+void listener_get_status(
+	const struct listener *u, size_t endpoint, struct subscriber_status *ret_status)
+{
+	subscriber_get_status(u->push, endpoint, ret_status);
+}
+
 void listener_stop(struct listener *u)
 {
 	if (!u)

@@ -25,6 +25,9 @@ struct listener_calls {
  * are copied, the calls are borrowed. 0 or -errno, as subscriber_start(). */
 int listener_start(struct loop *l, const struct subscriber_endpoint *endpoints, size_t count,
 	const struct listener_calls *calls, void *arg, struct listener **ret_upstream);
+/* The state and counters of one endpoint. */
+void listener_get_status(
+	const struct listener *u, size_t endpoint, struct subscriber_status *ret_status);
 /* Accepts NULL. Drops what is in the box. */
 void listener_stop(struct listener *u);
 

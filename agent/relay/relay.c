@@ -73,6 +73,7 @@ struct relay {
 	struct stall beat_stall, change_stall;
 	uint64_t impatient_ms; /* until then */
 	struct log_limit epoch_log, slow_log;
+	struct relay_counts counts;
 	char upstream[][sizeof(((struct push_message *)0)->epoch)]; /* epochs */
 };
 
@@ -89,6 +90,7 @@ static void leave_topic_queue(struct relay *r, struct topic *t)
 		TAILQ_REMOVE(&r->ready, t, queue);
 	else if (t->state == PAUSED)
 		TAILQ_REMOVE(&r->paused, t, queue);
+	r->counts.waiting -= t->state != SENT;
 	t->state = SENT;
 }
 
@@ -116,6 +118,7 @@ static void forget_oldest(struct relay *r)
 	for (size_t i = 0; i < FORGET; i++) {
 		t = TAILQ_FIRST(&r->ages);
 		TAILQ_REMOVE(&r->ages, t, age);
+		r->counts.no_room += t->state != SENT;
 		leave_topic_queue(r, t);
 		leave_joins(r, t);
 		t->state = GONE;
@@ -125,7 +128,8 @@ static void forget_oldest(struct relay *r)
 			topic_free(r->topics[i]);
 		else
 			r->topics[kept++] = r->topics[i];
-	r->count = kept;
+	r->counts.topics = r->count = kept;
+	r->counts.forgets++;
 	renew_epoch(r, "too many topics: the oldest are forgotten", NULL, 0);
 }
 
@@ -158,12 +162,13 @@ static struct topic *find_or_add_topic(struct relay *r, const char *name)
 		r->topics = grown;
 	t = grown ? topic_new(r, name) : NULL;
 	if (!t) {
+		r->counts.no_room++;
 		relay_missed(r, "out of memory", NULL, 0);
 		return NULL;
 	}
 	memmove(&r->topics[i + 1], &r->topics[i], (r->count - i) * sizeof(*r->topics));
 	r->topics[i] = t;
-	r->count++;
+	r->counts.topics = ++r->count;
 	TAILQ_INSERT_TAIL(&r->ages, t, age);
 	return t;
 }
@@ -200,8 +205,11 @@ static void queue_topic(struct relay *r, struct topic *t)
 
 	TAILQ_REMOVE(&r->ages, t, age);
 	TAILQ_INSERT_TAIL(&r->ages, t, age);
-	if (t->state != SENT)
+	if (t->state != SENT) {
+		r->counts.superseded++;
 		return;
+	}
+	r->counts.waiting++;
 	t->due_ms = now_ms + RELAY_PAUSE_MS;
 	t->state = t->seq && now_ms < t->sent_ms + RELAY_PAUSE_MS ? PAUSED : READY;
 	TAILQ_INSERT_TAIL(t->state == PAUSED ? &r->paused : &r->ready, t, queue);
@@ -211,6 +219,7 @@ void relay_changed(struct relay *r, const char *topic, const char *version)
 {
 	struct topic *t = find_or_add_topic(r, topic);
 
+	r->counts.changes++;
 	if (!t)
 		return;
 	set_topic_version(t, version);
@@ -255,6 +264,7 @@ void relay_heard(struct relay *r, unsigned upstream, const char *where, const ch
 		relay_missed(r, "upstream has a new epoch", where, m->spread_ms);
 	if (strcmp(topic, PUSH_HEARTBEAT_TOPIC) == 0)
 		return;
+	r->counts.changes++;
 	t = find_or_add_topic(r, topic);
 	if (!t)
 		return;
@@ -262,8 +272,10 @@ void relay_heard(struct relay *r, unsigned upstream, const char *where, const ch
 	expected = *heard;
 	if (m->has_seq)
 		*heard = m->seq + 1;
-	if (m->has_seq && expected == m->seq + 1)
-		return; /* repeated for a late subscriber */
+	if (m->has_seq && expected == m->seq + 1) {
+		r->counts.repeated++; /* for a late subscriber */
+		return;
+	}
 	if (m->has_seq && expected && expected != m->seq)
 		relay_missed(r, "a message from upstream is missing", where, m->spread_ms);
 	set_topic_version(t, m->version);
@@ -315,6 +327,7 @@ static void begin_doubted_epoch(struct relay *r)
 		if (r->topics[i]->state == SENT)
 			set_topic_version(r->topics[i], NULL);
 	r->missed = false;
+	r->counts.doubts++;
 	renew_epoch(r, r->cause, r->where[0] ? r->where : NULL, r->missed_spread_ms);
 }
 
@@ -323,6 +336,7 @@ static void message_lost(struct relay *r, uint64_t now_ms, int error)
 	unsigned repeated;
 
 	r->lost = true;
+	*(error == -EAGAIN ? &r->counts.slow : &r->counts.failed) += 1;
 	r->impatient_ms = now_ms + RELAY_IMPATIENT_MS;
 	if (log_limit_pass(&r->slow_log, now_ms, "slow", &repeated))
 		log_warn(error == -EAGAIN
@@ -372,11 +386,14 @@ static bool send_heartbeat(struct relay *r, uint64_t now_ms)
 	struct push_message m = {
 		.has_spread = r->epoch_spread_ms > 0, .spread_ms = r->epoch_spread_ms};
 
-	if (r->lost)
+	if (r->lost) {
+		r->counts.losses++;
 		renew_epoch(r, "a subscriber lost messages", NULL, 0);
+	}
 	memcpy(m.epoch, r->epoch, sizeof(r->epoch));
 	if (!send_or_wait(r, &r->beat_stall, PUSH_HEARTBEAT_TOPIC, &m))
 		return false;
+	r->counts.heartbeats++;
 	r->beat_ms = now_ms + r->options.heartbeat_ms;
 	return true;
 }
@@ -387,7 +404,7 @@ static bool send_changes(struct relay *r, uint64_t now_ms)
 	struct topic *t;
 
 	while ((t = TAILQ_FIRST(&r->paused)) && t->due_ms <= now_ms) {
-		leave_topic_queue(r, t);
+		TAILQ_REMOVE(&r->paused, t, queue);
 		t->state = READY;
 		TAILQ_INSERT_TAIL(&r->ready, t, queue);
 	}
@@ -395,6 +412,7 @@ static bool send_changes(struct relay *r, uint64_t now_ms)
 		m = make_message(r, t, t->seq + 1);
 		if (!send_or_wait(r, &r->change_stall, t->name, &m))
 			return false;
+		r->counts.messages++;
 		t->seq++;
 		t->sent_ms = now_ms;
 		leave_topic_queue(r, t);
@@ -415,6 +433,7 @@ static void send_again(struct relay *r, uint64_t now_ms)
 		/* a change that waits comes anyway, with the version */
 		if (t->state == SENT && r->send(r->arg, t->name, &m, true))
 			return;
+		r->counts.repetitions += t->state == SENT;
 		leave_joins(r, t);
 	}
 }
@@ -480,4 +499,9 @@ void relay_free(struct relay *r)
 const char *relay_epoch(const struct relay *r)
 {
 	return r->epoch;
+}
+
+const struct relay_counts *relay_counts(const struct relay *r)
+{
+	return &r->counts;
 }

@@ -38,6 +38,21 @@
 
 struct relay;
 
+struct relay_counts { /* since the start, but for the last two */
+	/* changes of sources and upstreams: dropped, or waiting, or sent as messages */
+	uint64_t changes;
+	uint64_t repeated;   /* dropped: an upstream sent it again for a late subscriber, */
+	uint64_t superseded; /* a later one of its topic came while it waited, */
+	uint64_t no_room;    /* no memory, or too many topics: a new epoch follows */
+	uint64_t messages;   /* sent */
+	uint64_t heartbeats, repetitions; /* sent; repetitions: for late subscribers */
+	uint64_t slow, failed; /* messages that subscribers lost: a queue was full; an error */
+	/* new epochs: sources or upstreams in doubt, messages lost, topics forgotten */
+	uint64_t doubts, losses, forgets;
+	uint64_t topics;  /* now */
+	uint64_t waiting; /* changes, now */
+};
+
 struct relay_options {
 	uint64_t heartbeat_ms;
 	uint64_t spread_ms; /* for messages that name none, and for epochs; 0 = none */
@@ -53,6 +68,7 @@ struct relay *relay_new(
 	const struct sys *sys, const struct relay_options *options, relay_send send, void *arg);
 void relay_free(struct relay *r);
 const char *relay_epoch(const struct relay *r);
+const struct relay_counts *relay_counts(const struct relay *r);
 
 /* Makes the topic of a key or of a file's path: without the ending of its last segment. 0, or
  * -EINVAL: no agent can have it (empty, too long, a NUL in it, the heartbeat's). */

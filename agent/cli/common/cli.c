@@ -57,6 +57,28 @@ int cli_room(const char *command, const struct descriptors_need *needs, size_t c
 		       : CLI_OK;
 }
 
+int cli_cannot_listen(const char *command, const char *option, const char *address, int error)
+{
+	static const struct {
+		int error;
+		bool option; /* the sentence ends with it */
+		const char *why;
+	} table[] = {
+		{EADDRINUSE, true, "another program has it: stop that, or name another with "},
+		{EACCES, true, "ports below 1024 are for root: name a higher one with "},
+		{EADDRNOTAVAIL, false, "this host does not have that address (ip address)"},
+		{EINVAL, false, "the host's name is not known here: write an address"},
+	};
+	const char *why = strerror(error), *end = "";
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].error == error) {
+			why = table[i].why;
+			end = table[i].option ? option : "";
+		}
+	return cli_error(CLI_FAILED, command, "cannot listen on %s: %s%s", address, why, end);
+}
+
 int cli_output(const char *command, const struct buffer *b)
 {
 	if ((b->len && fwrite(b->data, 1, b->len, stdout) != b->len) || fflush(stdout))

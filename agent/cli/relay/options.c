@@ -191,6 +191,36 @@ static int set_upstream_insecure(void *target, const char *command, char *text)
 	return u ? CLI_OK : CLI_USAGE;
 }
 
+static int set_listen(void *target, const char *command, char *text)
+{
+	struct relay_setup *s = target;
+	const char *why = settings_check_address(text);
+
+	if (why)
+		return cli_error(CLI_USAGE, command, "--listen '%s' %s", text, why);
+	s->listen = text;
+	return CLI_OK;
+}
+
+static int set_listen_name(void *target, const char *command, char *text)
+{
+	struct relay_setup *s = target;
+	const char *why = settings_check_name(text);
+	size_t n = 0;
+
+	if (why)
+		return cli_error(CLI_USAGE, command, "--listen-name '%s' %s", text, why);
+	while (s->listen_names[n])
+		n++;
+	if (n == RELAY_SETUP_NAMES)
+		return cli_error(CLI_USAGE, command,
+			"at most %d names can be named with "
+			"--listen-name",
+			RELAY_SETUP_NAMES);
+	s->listen_names[n] = text;
+	return CLI_OK;
+}
+
 #define AT(member) .at = offsetof(struct relay_setup, member)
 
 static const struct option_row relay_rows[] = {
@@ -220,6 +250,10 @@ static const struct option_row relay_rows[] = {
 	{"spread", "DURATION", "each agent waits a random time up to this", OPTION_DURATION,
 		AT(relaying.spread_ms), .max = MAX_TIME_MS, .takes = "0s to 1h"},
 	OPTION_ROWS_PUBLISHER(struct relay_setup, publishing),
+	{"listen", "HOST:PORT", "serve /metrics, /livez and /readyz there (port 0: any)",
+		OPTION_READ, .read = set_listen},
+	{"listen-name", "NAME", "what clients of --listen may call this host, too", OPTION_READ,
+		.read = set_listen_name},
 	{0},
 };
 
@@ -278,6 +312,9 @@ static int check_relay_options(const struct relay_setup *s)
 		return options_misused(&relay_line, s->command,
 			"there is nothing to relay: name a source with --etcd, --consul, "
 			"--server, --dir or --upstream");
+	if (s->listen_names[0] && !s->listen)
+		return cli_error(CLI_USAGE, s->command,
+			"--listen-name is for the clients of --listen: where is it?");
 	return check_upstreams(s);
 }
 

@@ -2,7 +2,8 @@
  * The command line of `pullet relay`: what is relayed, where to, and how.
  *
  * Ownership: texts are the arguments'; relay_setup_fini() frees the rest. Errors: exit codes, with
- * the sentence printed. Bounds: RELAY_SETUP_MAX of each source.
+ * the sentence printed. Bounds: RELAY_SETUP_MAX of each source,
+ * RELAY_SETUP_NAMES.
  */
 #ifndef PULLET_CLI_RELAY_OPTIONS_H
 #define PULLET_CLI_RELAY_OPTIONS_H
@@ -16,6 +17,7 @@
 #include "settings/settings.h"
 
 #define RELAY_SETUP_MAX RELAY_MAX_UPSTREAMS
+#define RELAY_SETUP_NAMES 16
 
 struct relay_origin {     /* a server */
 	const char *name; /* --server; NULL: `own`, made from urls */
@@ -33,6 +35,8 @@ struct relay_setup {
 	const char *command; /* for messages */
 	const char *push;    /* endpoint */
 	const char *config;  /* where the servers of --server are; NULL = none is named */
+	const char *listen;  /* HOST:PORT of metrics and probes; NULL = none */
+	char *listen_names[RELAY_SETUP_NAMES + 1]; /* ends with NULL */
 	struct publisher_options publishing;
 	struct relay_options relaying;
 	struct relay_origin origins[RELAY_SETUP_MAX];

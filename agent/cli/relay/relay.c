@@ -24,6 +24,7 @@
 #include "pull/watch.h"
 #include "base/sys.h"
 #include "cli/common/cli.h"
+#include "cli/relay/monitor.h"
 #include "cli/relay/options.h"
 
 #define MAX RELAY_SETUP_MAX
@@ -41,12 +42,14 @@ struct source { /* what is below a prefix */
 	const char *prefix;
 	char label[LABEL];
 	struct watch_item item;
+	struct relay_view_source seen;
 };
 
 struct folder {
 	struct daemon *daemon;
 	int dir; /* -1 = not open */
 	struct tree_watch *watch;
+	struct relay_view_source seen;
 };
 
 struct daemon {
@@ -64,6 +67,8 @@ struct daemon {
 	struct loop_timer turn;
 	struct loop_watch subscriptions;
 	struct log_limit no_topic;
+	struct relay_view view;
+	struct monitor *monitor; /* NULL = no --listen */
 };
 
 /* ---- in ---- */
@@ -82,7 +87,10 @@ static void name_changed(struct daemon *d, const char *key, size_t len, const ch
 	if (relay_topic(key, len, topic) == 0) {
 		relay_changed(d->relay, topic, version);
 		turn_soon(d);
-	} else if (log_limit_pass(&d->no_topic, loop_now_ms(d->loop), "topic", &repeated)) {
+		return;
+	}
+	d->view.invalid_names++;
+	if (log_limit_pass(&d->no_topic, loop_now_ms(d->loop), "topic", &repeated)) {
 		snprintf(shown, sizeof(shown), "%.*s", len < LABEL ? (int)len : LABEL, key);
 		log_warn("invalid topic name: changes will not be published", "name", shown,
 			"repeated", repeated ? LOG_U64(repeated) : NULL);
@@ -96,6 +104,7 @@ static void source_changed(void *arg, const char *key, size_t key_len, const cha
 	const char *prefix = s->prefix;
 	size_t len;
 
+	s->seen.changes++;
 	if (s->server->settings->kind == SETTINGS_CONSUL && *prefix == '/')
 		prefix++; /* its keys begin without */
 	len = strlen(prefix);
@@ -118,6 +127,7 @@ static void file_changed(void *arg, const char *path, const char *etag)
 	struct folder *f = arg;
 	char version[ORIGIN_ETAG];
 
+	f->seen.changes++;
 	if (etag) /* without its quotes */
 		snprintf(version, sizeof(version), "%.*s", (int)strlen(etag) - 2, etag + 1);
 	name_changed(f->daemon, path, strlen(path), etag ? version : NULL);
@@ -278,6 +288,8 @@ static int start_sources(struct daemon *d)
 				.changed = source_changed,
 				.arg = s}};
 		snprintf(s->label, sizeof(s->label), "%s %s", server->settings->name, p->text);
+		s->seen = (struct relay_view_source){.label = s->label, .item = &s->item};
+		d->view.sources[d->view.source_count++] = &s->seen;
 		r = watch_add(d->watcher, server->settings, &server->session, &s->item);
 	}
 	return r;
@@ -291,6 +303,8 @@ static int start_folders(struct daemon *d)
 		int r;
 
 		f->daemon = d;
+		f->seen = (struct relay_view_source){.label = path};
+		d->view.sources[d->view.source_count++] = &f->seen;
 		f->dir = origin_open(path);
 		r = f->dir < 0 ? f->dir
 			       : tree_watch_start(
@@ -325,6 +339,44 @@ static int start_upstreams(struct daemon *d)
 	return CLI_OK;
 }
 
+/* The first name that two of what is relayed have; NULL: each has its own. */
+static const char *find_double(const struct daemon *d)
+{
+	const struct relay_setup *s = &d->setup;
+	const struct relay_view *v = &d->view;
+
+	for (size_t i = 0; i < s->upstream_count; i++)
+		for (size_t j = 0; j < i; j++)
+			if (strcmp(s->upstreams[i].endpoint, s->upstreams[j].endpoint) == 0)
+				return s->upstreams[i].endpoint;
+	for (size_t i = 0; i < v->source_count; i++)
+		for (size_t j = 0; j < i; j++)
+			if (strcmp(v->sources[i]->label, v->sources[j]->label) == 0)
+				return v->sources[i]->label;
+	return NULL;
+}
+
+/* Metrics and probes, when all that they are about has started. */
+static int start_monitor(struct daemon *d)
+{
+	const struct relay_setup *s = &d->setup;
+	const char *twice = s->listen ? find_double(d) : NULL;
+	int r;
+
+	if (twice)
+		return cli_error(CLI_USAGE, s->command,
+			"%s is named twice, and would have each metric twice: leave one out",
+			twice);
+	d->view.loop = d->loop;
+	d->view.relay = d->relay;
+	d->view.publisher = d->publisher;
+	d->view.upstreams = d->upstream;
+	d->view.upstream_count = s->upstream_count;
+	d->view.started_ms = sys_real.wall_ms();
+	r = s->listen ? monitor_open(&d->view, s->listen, s->listen_names, &d->monitor) : 0;
+	return r ? cli_cannot_listen(s->command, "--listen", s->listen, -r) : CLI_OK;
+}
+
 static int start_relay(struct daemon *d)
 {
 	const struct relay_setup *s = &d->setup;
@@ -351,6 +403,8 @@ static int start_relay(struct daemon *d)
 	r = start_folders(d);
 	if (r == CLI_OK)
 		r = start_upstreams(d);
+	if (r == CLI_OK)
+		r = start_monitor(d);
 	turn_soon(d);
 	return r;
 }
@@ -368,11 +422,16 @@ static void print_summary(const struct daemon *d)
 	printf("publishing on %s\n", publisher_endpoint(d->publisher));
 	if (*publisher_public_key(d->publisher))
 		printf("agents need server_key: '%s'\n", publisher_public_key(d->publisher));
+	if (s->listen)
+		printf("metrics on http://%.*s:%d/metrics\n",
+			(int)(strrchr(s->listen, ':') - s->listen), s->listen,
+			monitor_port(d->monitor));
 	fflush(stdout);
 }
 
 static void release_daemon(struct daemon *d)
 {
+	monitor_close(d->monitor);
 	listener_stop(d->upstream);
 	watch_free(d->watcher);
 	backoffs_free(d->backoffs);
@@ -397,7 +456,8 @@ static int check_relay_descriptors(const struct relay_setup *s)
 		{"push channel", PUBLISHER_DESCRIPTORS},
 		{"upstreams", s->upstream_count ? PUSH_DESCRIPTORS(s->upstream_count) : 0},
 		{"requests", s->prefix_count ? 6 + s->prefix_count : 0},
-		{"directories", 2 * s->dir_count}, {"files", CLI_FILES}};
+		{"directories", 2 * s->dir_count}, {"metrics", s->listen ? 2 : 0},
+		{"files", CLI_FILES}};
 
 	return cli_room(s->command, needs, sizeof(needs) / sizeof(needs[0]));
 }

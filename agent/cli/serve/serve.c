@@ -260,25 +260,6 @@ static void raise_client_limit(struct httpd *h)
 	httpd_limit(h, files.rlim_cur / 2, MAX_QUEUED);
 }
 
-static int cannot_listen(const char *command, const char *address, int error)
-{
-	static const struct {
-		int error;
-		const char *why;
-	} table[] = {
-		{EADDRINUSE, "another program has it: stop that, or name another with --http"},
-		{EADDRNOTAVAIL, "this host does not have that address (ip address)"},
-		{EACCES, "ports below 1024 are for root: name a higher one with --http"},
-		{EINVAL, "the host's name is not known here: write an address"},
-	};
-	const char *why = strerror(error);
-
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		if (table[i].error == error)
-			why = table[i].why;
-	return cli_error(CLI_FAILED, command, "cannot listen on %s: %s", address, why);
-}
-
 static int start_server(struct server *s, const char *command)
 {
 	const struct options *o = s->options;
@@ -294,7 +275,7 @@ static int start_server(struct server *s, const char *command)
 		return cli_error(CLI_FAILED, command, "out of memory or descriptors");
 	s->httpd = httpd_open_tcp(s->loop, o->http, answer_request, s);
 	if (!s->httpd)
-		return cannot_listen(command, o->http, errno);
+		return cli_cannot_listen(command, "--http", o->http, errno);
 	raise_client_limit(s->httpd);
 	r = cli_publisher(command, "--push", o->push, &o->publisher, &s->publisher);
 	if (r)
