@@ -1,4 +1,5 @@
 """`pullet relay` between real sources and subscribers nobody here wrote (python3-zmq), and real agents at its end."""
+import http.client
 import json
 import os
 import re
@@ -13,11 +14,16 @@ import zmq
 
 import etcd
 import harness
-from harness import Agent, FaultServer, Program, PULLET, good
+from exposition import Exposition
+from harness import Agent, FaultServer, Program, PULLET, ROOT, good
 from servers.consul import Consul
 from servers.proxy import Proxy
 
 HEARTBEAT = 'pullet.heartbeat'
+
+with open(os.path.join(ROOT, 'agent/cli/relay/relay_metrics.c'), encoding='utf-8') as source:
+    METRICS = {m[1]: (m[2], ''.join(re.findall(r'"([^"]*)"', m[3])))
+               for m in re.finditer(r'\{"(\w+)", (GAUGE|COUNTER|METRIC_INFO), \w+,((?:\s*"[^"]*")+),', source.read())}
 
 # A subscriber in a process of its own that can be stopped: prints each epoch it comes to know.
 SLOW = '''
@@ -668,6 +674,290 @@ class Curve(Case):
             relay.stop()
 
 
+class Monitor(Case):
+    def relay(self, *args, heartbeat='200ms'):
+        relay = Relay(self, '--listen', '127.0.0.1:0', *args, heartbeat=heartbeat)
+        self.address = re.search(r'http://([^/]+)/metrics', relay.log.wait('metrics on'))[1]
+        return relay
+
+    def ask(self, path, method='GET', **headers):
+        """Status, headers, body."""
+        connection = http.client.HTTPConnection(self.address, timeout=harness.DEADLINE)
+        try:
+            connection.request(method, path, headers=headers)
+            answer = connection.getresponse()
+            return answer.status, answer.headers, answer.read().decode()
+        finally:
+            connection.close()
+
+    def scrape(self):
+        status, headers, text = self.ask('/metrics')
+        self.assertEqual((status, headers['Content-Type']), (200, 'text/plain; version=0.0.4; charset=utf-8'))
+        return Exposition(text)
+
+    def until(self, good_enough):
+        """Until the metrics are as wanted; the metrics."""
+        deadline = time.monotonic() + harness.DEADLINE
+        while True:
+            now = self.scrape()
+            if good_enough(now):
+                return now
+            self.assertLess(time.monotonic(), deadline, now.series)
+
+    def changes_is(self, n):
+        return self.until(lambda m: m['pullet_relay_changes_total'] == n and m['pullet_relay_waiting_changes'] == 0)
+
+    def dropped(self, m, cause):
+        return m['pullet_relay_dropped_changes_total', {'cause': cause}]
+
+    def behind(self, *args):
+        """A relay behind a publisher of the zmq module, which it has connected to."""
+        publisher = Publisher(self)
+        relay = self.relay('--upstream', publisher.endpoint, *args)
+        publisher.wait_subscribed()
+        self.until(lambda m: self.state(m, publisher) == 'connected')
+        return publisher, relay
+
+    @staticmethod
+    def state(m, publisher):
+        return m.one('pullet_relay_upstream_state', endpoint=publisher.endpoint)
+
+    def of_upstream(self, m, publisher, what):
+        return m[f'pullet_relay_upstream_{what}', {'endpoint': publisher.endpoint}]
+
+    def test_the_counts_are_those_of_the_messages(self):
+        publisher, relay = self.behind()
+        subscriber = Subscriber(self, relay.endpoint)
+        subscriber.calm()
+        before = self.scrape()
+        beat = len(HEARTBEAT) + len(json.dumps({'v': 1, 'epoch': subscriber.epoch}, separators=(',', ':')))
+        for i in range(100):
+            publisher.send(f'topic-{i}'.encode(), {'v': 1, 'epoch': 'e', 'seq': 1})
+        m = self.changes_is(100)
+        self.assertEqual((m['pullet_relay_messages_total'], m['pullet_relay_topics']), (100, 100))
+        for i in range(1, 301):
+            publisher.send(b'web', {'v': 1, 'epoch': 'e', 'seq': i, 'version': f'v{i}'})
+        publisher.send(b'web', {'v': 1, 'epoch': 'e', 'seq': 300, 'version': 'v300'})
+        publisher.send(b'broken', b'{"v":1,"seq":')  # a hint, all the same
+        publisher.send(b'three', b'{}', b'frames')  # nothing
+        for _ in range(3):
+            publisher.send(HEARTBEAT.encode(), {'v': 1, 'epoch': 'e'})
+        publisher.send(b'last')
+        m = self.changes_is(403)
+        subscriber.wait('web', start=0, version='v300')
+        subscriber.wait('last', start=0)
+        self.assertEqual(self.dropped(m, 'repeated'), 1)
+        self.assertGreater(self.dropped(m, 'superseded'), 100)  # 20 ms lie between two messages of a topic
+        self.assertEqual(m['pullet_relay_messages_total'], 403 - 1 - self.dropped(m, 'superseded'))
+        self.assertEqual(m['pullet_relay_messages_total'], len([1 for t, _ in subscriber.seen if t != HEARTBEAT]))
+        self.assertEqual([self.of_upstream(m, publisher, f'{what}_total') for what in ('messages', 'heartbeats', 'bad_messages', 'connects')],
+                         [403, 3, 2, 1])
+        self.assertEqual([self.dropped(m, cause) for cause in ('no_room', 'invalid_name')], [0, 0])
+        self.assertEqual(m['pullet_relay_topics'], 103)
+        self.assertLess(self.of_upstream(m, publisher, 'last_message_age_seconds'), harness.DEADLINE)
+        # bytes: of the messages as this subscriber has them, and of the heartbeats between
+        written = sum(len(t) + len(json.dumps({k: x for k, x in e.items() if k != 'again'}, separators=(',', ':')))
+                      for t, e in subscriber.seen if t != HEARTBEAT)
+        beats = m['pullet_relay_heartbeats_total'] - before['pullet_relay_heartbeats_total']
+        self.assertEqual(m['pullet_relay_sent_bytes_total'] - before['pullet_relay_sent_bytes_total'], written + beats * beat)
+        relay.stop()
+
+    def test_subscribers_are_counted_while_they_are_there(self):
+        publisher, relay = self.behind()
+        publisher.send(b'web', {'v': 1, 'epoch': 'e', 'seq': 1})
+        first = Subscriber(self, relay.endpoint)  # two subscriptions each
+        second = Subscriber(self, relay.endpoint, 'web')
+        second.wait('web', start=0)
+        self.assertEqual(self.held(), (2, 4))
+        self.assertGreater(self.scrape()['pullet_relay_repetitions_total'], 0)
+        with socket.create_connection(('127.0.0.1', relay.port)) as s:
+            s.sendall(b'\xff')  # the beginning of a greeting is no subscriber yet
+            self.assertEqual(self.held(), (2, 4))
+        second.socket.unsubscribe(HEARTBEAT.encode())
+        self.until(lambda m: self.held(m) == (2, 3))
+        second.close()
+        self.until(lambda m: self.held(m) == (1, 2))
+        garbage = socket.create_connection(('127.0.0.1', relay.port))
+        garbage.sendall(b'GET / HTTP/1.1\r\n\r\n' * 10)
+        self.until(lambda m: m['pullet_relay_cut_subscribers_total'] == 1)
+        garbage.close()
+        self.assertEqual(self.held(), (1, 2))
+        first.close()
+        self.until(lambda m: self.held(m) == (0, 0))
+
+    def held(self, m=None):
+        m = m or self.scrape()
+        return m['pullet_relay_subscribers'], m['pullet_relay_subscriptions']
+
+    def test_an_upstream_that_is_killed_and_comes_back_is_seen(self):
+        publisher, relay = self.behind()
+        self.assertEqual(self.ask('/readyz')[::2], (200, 'ok\n'))
+        doubts = self.scrape()['pullet_relay_epochs_total', {'cause': 'doubt'}]
+        publisher.close()
+        m = self.until(lambda m: self.state(m, publisher) == 'connecting')
+        self.assertEqual(m['pullet_relay_ready'], 0)
+        status, _, text = self.ask('/readyz')
+        self.assertEqual((status, text), (503, f'[-]{publisher.endpoint}: connecting\nnot ready\n'))
+        self.assertEqual([self.ask(path)[::2] for path in ('/livez', '/healthz')], [(200, 'ok\n')] * 2)
+        again = Publisher(self, port=int(publisher.endpoint.rsplit(':', 1)[1]))
+        again.wait_subscribed()
+        m = self.until(lambda m: self.state(m, publisher) == 'connected' and m['pullet_relay_epochs_total', {'cause': 'doubt'}] > doubts)
+        self.assertEqual((self.of_upstream(m, publisher, 'connects_total'), m['pullet_relay_ready']), (2, 1))
+        self.assertEqual(self.ask('/readyz?verbose')[::2], (200, f'[+]{publisher.endpoint}: connected\nok\n'))
+        again.send(b'web', {'v': 1, 'epoch': 'e', 'seq': 1})
+        self.assertEqual(self.changes_is(1)['pullet_relay_messages_total'], 1)
+        relay.stop()
+
+    def test_one_of_two_upstreams_keeps_it_ready_and_a_hung_one_is_silent(self):
+        root = Relay(self, '--dir', self.dir, heartbeat='100ms')
+        publisher, _ = self.behind('--upstream', root.endpoint, '--upstream-heartbeat', '100ms')
+        self.until(lambda m: self.of_upstream(m, root, 'heartbeats_total'))
+        root.signal(signal.SIGSTOP)
+        m = self.until(lambda m: self.state(m, root) == 'silent')
+        self.assertEqual((self.state(m, publisher), m['pullet_relay_ready']), ('connected', 1))
+        self.assertGreater(self.of_upstream(m, root, 'last_message_age_seconds'), 0.2)
+        publisher.close()
+        self.until(lambda m: m['pullet_relay_ready'] == 0)
+        root.signal(signal.SIGCONT)
+        self.until(lambda m: m['pullet_relay_ready'] == 1)
+
+    def test_sources_and_their_states(self):
+        e, c = etcd.Etcd(self), Consul(self)
+        os.makedirs(self.path('www'))
+        gone = 'http://127.0.0.1:1'
+        self.relay('--etcd', e.url, '--prefix', '/a/', '--consul', c.url, '--prefix', 'c/', '--etcd', gone, '--prefix', '/b/', '--dir', self.path('www'))
+        etcd_, consul, lost = f'{e.url} /a/', f'{c.url} c/', f'{gone} /b/'
+        self.until(lambda m: [m.one('pullet_relay_source_state', source=s) for s in (etcd_, consul, lost)] == ['watching', 'watching', 'failing'])
+        _, _, text = self.ask('/readyz?verbose')
+        self.assertEqual(text, f"[+]{etcd_}: watching\n[+]{consul}: watching\n[-]{lost}: failing\n[+]{self.path('www')}: watching\nok\n")
+        before = self.scrape()
+        e.put('/a/one.yaml', '1')
+        self.write('www/two.yaml', '1')
+        self.write('www/' + HEARTBEAT + '.yaml', '1')
+        m = self.until(lambda m: self.dropped(m, 'invalid_name') and self.of_source(m, etcd_) > self.of_source(before, etcd_))
+        self.assertEqual(self.dropped(m, 'invalid_name'), 1)
+        self.assertGreater(self.of_source(m, self.path('www')), self.of_source(before, self.path('www')))
+        self.assertEqual(sum(self.of_source(m, s) - self.of_source(before, s) for s in (etcd_, consul, lost, self.path('www'))),
+                         m['pullet_relay_changes_total'] - before['pullet_relay_changes_total'])
+
+    def of_source(self, m, source):
+        return m['pullet_relay_source_changes_total', {'source': source}]
+
+    def test_denied_keys_are_counted(self):
+        key, own = self.path('key'), self.path('own')
+        keys = [subprocess.run([PULLET, 'keygen', path], capture_output=True, text=True, check=True).stdout.strip() for path in (key, own)]
+        self.write('allow', keys[1] + '\n')
+        relay = self.relay('--dir', self.dir, '--curve-secret-key', key, '--curve-allow', self.path('allow'))
+        stranger = Relay(self, '--upstream', relay.endpoint, '--upstream-curve-server-key', keys[0])
+        stranger.log.wait('push channel refused')
+        self.assertGreater(self.scrape()['pullet_relay_denied_subscribers_total'], 0)
+        self.assertEqual(self.held(), (0, 0))
+
+    def test_a_message_that_a_slow_subscriber_loses_is_counted(self):
+        publisher, relay = self.behind()
+        subscriber = Subscriber(self, relay.endpoint)
+        slow = Program([sys.executable, '-c', SLOW, relay.endpoint], read='stdout')
+        self.addCleanup(slow.close)
+        slow.log.wait('epoch')
+        slow.signal(signal.SIGSTOP)
+        deadline, count = time.monotonic() + harness.DEADLINE, 0
+        while not self.scrape()['pullet_relay_lost_messages_total', {'cause': 'slow_subscriber'}]:
+            self.assertLess(time.monotonic(), deadline)
+            for _ in range(200):
+                count += 1
+                publisher.send(f'{count}-{"x" * 230}'.encode(), {'v': 1, 'epoch': 'e', 'seq': 1, 'version': 'v' * 250})
+            subscriber.wait(f'{count}-{"x" * 230}', start=max(0, len(subscriber.seen) - 1))
+        self.until(lambda m: m['pullet_relay_epochs_total', {'cause': 'lost_message'}] == 1)
+
+    def test_hostile_clients_stop_neither_messages_nor_scrapes(self):
+        publisher, relay = self.behind()
+        subscriber = Subscriber(self, relay.endpoint)
+        subscriber.calm()
+        host, port = self.address.split(':')
+        clients = []
+        self.addCleanup(lambda: [c.close() for c in clients])
+        for i in range(100):
+            c = socket.create_connection((host, int(port)), timeout=harness.DEADLINE)
+            clients.append(c)
+            c.sendall((b'', b'GET /metrics HTTP/1.1\r\nX: ', b'POST /metrics HTTP/1.1\r\nContent-Length: 4000\r\n\r\n',
+                       b'GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n' * 400)[i % 4])
+        stop = threading.Event()
+
+        def flood():  # a request without end, again and again
+            while not stop.is_set():
+                try:
+                    with socket.create_connection((host, int(port)), timeout=harness.DEADLINE) as s:
+                        s.sendall(b'GET /metrics HTTP/1.1\r\n')
+                        while not stop.is_set():
+                            s.sendall(b'X-Y: ' + b'z' * 1000 + b'\r\n')
+                except OSError:
+                    pass
+
+        thread = threading.Thread(target=flood)
+        thread.start()
+        try:
+            for i in range(500):
+                publisher.send(f'topic-{i}'.encode(), {'v': 1, 'epoch': 'e', 'seq': 1})
+                if i % 50 == 49:
+                    subscriber.wait(f'topic-{i}', start=0)
+            m = self.changes_is(500)
+        finally:
+            stop.set()
+            thread.join()
+        self.assertEqual(m['pullet_relay_messages_total'], 500)
+        relay.stop()
+
+    def test_the_table_is_what_is_written_and_what_the_manual_says(self):
+        with open(os.path.join(ROOT, 'agent/cli/pullet.1'), encoding='utf-8') as f:
+            page = f.read().split('\n.Ss Metrics of a relay\n')[1].split('\n.S')[0]
+        e = etcd.Etcd(self)
+        publisher, _ = self.behind('--etcd', e.url, '--prefix', '/a/')
+        publisher.send(HEARTBEAT.encode(), {'v': 1, 'epoch': 'e'})
+        written = self.until(lambda m: self.of_upstream(m, publisher, 'heartbeats_total'))
+        families = {name: family.type.upper() for name, family in written.families.items()}
+        self.assertEqual(families, {name: kind.replace('METRIC_INFO', 'GAUGE') for name, (kind, _) in METRICS.items()})
+        self.assertEqual({name: family.help for name, family in written.families.items()}, {name: text for name, (_, text) in METRICS.items()})
+        told = {m[1]: m[2] for m in re.finditer(r'^\.It Cm (\w+)(?: Pq (\w+))?$', page, re.M)}
+        self.assertEqual(sorted(told), sorted(METRICS), 'the table and pullet(1)')
+        for m in re.finditer(r'^\.It Cm (\w+)(?: Pq \w+)?\n(.*?)(?=^\.It |^\.El)', page, re.M | re.S):
+            said = ' '.join(re.sub(r'^\.(Cm|Ql|Pa|Pq) ', '', line) for line in m[2].splitlines())
+            self.assertEqual(re.sub(r' +(?=[,.;:)])', '', said), METRICS[m[1]][1], m[1])
+        for name, family in written.families.items():
+            labels = {key for _, pairs in family.samples for key, _ in pairs} - {'endpoint', 'source'}
+            self.assertEqual(labels, {told[name]} - {None}, name)
+        status, headers, text = self.ask('/metrics', Accept='application/openmetrics-text')
+        self.assertEqual((status, headers['Content-Type'].split(';')[0]), (200, 'application/openmetrics-text'))
+        Exposition(text, openmetrics=True)
+
+    def test_what_is_not_there_and_foreign_names(self):
+        self.relay('--dir', self.dir, '--listen-name', 'relay.example', '--listen-name', 'other')
+        port = self.address.split(':')[1]
+        for status, says, path, method, host in (
+                (404, '/metrics, /livez, /healthz and /readyz', '/', 'GET', None),
+                (404, 'nothing at this path', '/v1/status', 'GET', None),
+                (405, 'does not take that method', '/metrics', 'POST', None),
+                (421, 'this host does not have', '/metrics', 'GET', 'evil.example'),
+                (200, 'pullet_relay_build_info', '/metrics', 'GET', 'RELAY.example:' + port),
+                (200, 'ok', '/livez', 'GET', 'other')):
+            got, headers, text = self.ask(path, method, **({'Host': host} if host else {}))
+            self.assertEqual(got, status, text)
+            self.assertIn(says, text)
+            self.assertEqual(headers['Cache-Control'], 'no-store')
+            self.assertEqual(headers['Allow'], 'GET, HEAD' if status == 405 else None)
+        status, headers, text = self.ask('/metrics', 'HEAD')
+        self.assertEqual((status, text), (200, ''))
+        self.assertGreater(int(headers['Content-Length']), 1000)
+
+    def test_without_listen_there_is_no_other_socket(self):
+        def listening(relay):
+            own = {os.readlink(f'/proc/{relay.pid}/fd/{fd}') for fd in os.listdir(f'/proc/{relay.pid}/fd')}
+            with open('/proc/net/tcp', encoding='utf-8') as f:
+                return len([1 for line in list(f)[1:] if line.split()[3] == '0A' and f'socket:[{line.split()[9]}]' in own])
+
+        self.assertEqual(listening(Relay(self, '--dir', self.dir)), 1)
+        self.assertEqual(listening(self.relay('--dir', self.dir)), 2)
+
+
 class Usage(Case):
     def run_relay(self, *args):
         done = subprocess.run([PULLET, 'relay', *args], capture_output=True, text=True, timeout=harness.DEADLINE, check=False)
@@ -701,7 +991,14 @@ class Usage(Case):
                 ('needs --upstream-curve-server-key', '--upstream', 'tcp://127.0.0.1:1', '--upstream-curve-secret-key', key),
                 ('--upstream-curve-server-key ', '--upstream', 'tcp://127.0.0.1:1', '--upstream-curve-server-key', 'x'),
                 ('needs -c', '--server', 'main', '--prefix', '/a/'),
-                ('for --server only', '-c', 'x', '--dir', '.')):
+                ('for --server only', '-c', 'x', '--dir', '.'),
+                ("--listen '9378' ", '--dir', '.', '--listen', '9378'),
+                ("--listen '127.0.0.1:99999' ", '--dir', '.', '--listen', '127.0.0.1:99999'),
+                ("--listen-name 'a b' is not a name", '--dir', '.', '--listen', '127.0.0.1:0', '--listen-name', 'a b'),
+                ('at most 16 names', '--dir', '.', '--listen', '127.0.0.1:0', *['--listen-name', 'a'] * 17),
+                ('for the clients of --listen', '--dir', '.', '--listen-name', 'a'),
+                ('named twice', '--push', 'tcp://127.0.0.1:0', '--dir', '.', '--dir', '.', '--listen', '127.0.0.1:0'),
+                ('named twice', '--push', 'tcp://127.0.0.1:0', *['--upstream', 'tcp://127.0.0.1:1'] * 2, '--listen', '127.0.0.1:0')):
             status, text = self.run_relay(*args)
             self.assertEqual(status, 64, (args, text))
             self.assertIn(says, text)
@@ -714,12 +1011,17 @@ class Usage(Case):
         self.write('relay.yaml', 'servers:\n  main: {kind: etcd, urls: ["http://127.0.0.1:1"]}\n  web: {urls: ["http://127.0.0.1:1"]}\n')
         self.write('bad.yaml', 'servers:\n  main: {kind: etcd, url: x}\n')
         named = '--prefix', '/a/', '--push', 'tcp://127.0.0.1:0'
+        taken = socket.create_server(('127.0.0.1', 0))
+        self.addCleanup(taken.close)
+        address = f'127.0.0.1:{taken.getsockname()[1]}'
         for status, says, *args in (
                 (78, 'no server other', '-c', self.path('relay.yaml'), '--server', 'other', *named),
                 (78, 'only etcd and Consul', '-c', self.path('relay.yaml'), '--server', 'web', *named),
                 (78, 'bad.yaml:2:', '-c', self.path('bad.yaml'), '--server', 'main', *named),
                 (78, 'cannot be read', '-c', self.path('none.yaml'), '--server', 'main', *named),
                 (1, 'cannot watch', '--dir', self.path('none'), '--push', 'tcp://127.0.0.1:0'),
+                (1, f'cannot listen on {address}: another program has it: stop that, or name another with --listen', '--dir', '.', '--push',
+                 'tcp://127.0.0.1:0', '--listen', address),
                 (64, 'can be reached from other hosts', '--dir', '.', '--push', 'tcp://0.0.0.0:0'),
                 (1, 'own endpoint', '--upstream', self.path_endpoint(), '--push', self.path_endpoint()),
                 (1, 'none', '--dir', '.', '--push', 'tcp://127.0.0.1:0', '--curve-secret-key', self.path('none'))):
@@ -730,7 +1032,8 @@ class Usage(Case):
     def test_help_names_every_option(self):
         status, text = self.run_relay('--help')
         self.assertEqual(status, 0)
-        for option in ('push', 'etcd', 'consul', 'server', 'prefix', 'dir', 'upstream', 'heartbeat', 'spread', 'curve-secret-key', 'insecure'):
+        for option in ('push', 'etcd', 'consul', 'server', 'prefix', 'dir', 'upstream', 'heartbeat', 'spread', 'curve-secret-key', 'insecure', 'listen',
+                       'listen-name'):
             self.assertIn('--' + option, text)
 
 
