@@ -1,14 +1,21 @@
 """The kustomize base of packaging/kubernetes, without a cluster: each name, port, key, file and volume that one of its objects refers to is
-there, and an agent with its configuration, mounted as the kubelet mounts it, answers each probe and the PodMonitor, and takes a changed ConfigMap."""
+there, and an agent with its configuration, mounted as the kubelet mounts it, answers each probe and the PodMonitor, and takes a changed ConfigMap.
+And the relays of relay.yaml."""
 import os
+import re
+import signal
 import socket
+import subprocess
+import time
 import urllib.error
 import urllib.request
 
 import yaml
 
 import harness
+from etcd import Etcd
 from harness import Agent, FaultServer, good
+from servers.proxy import Proxy
 
 BASE = os.path.join(harness.ROOT, 'packaging/kubernetes/base')
 
@@ -115,6 +122,47 @@ class Kustomize(harness.Case):
         for path in readiness, liveness:
             self.assertEqual(self.ask(path)[0], 200, path)
         agent.stop()
+
+
+class Relays(harness.Case):
+    def test_a_relay_with_those_options_answers_what_asks(self):
+        with open(os.path.join(os.path.dirname(BASE), 'relay.yaml'), encoding='utf-8') as f:
+            service, deployment, monitor = yaml.safe_load_all(f)
+        pod = deployment['spec']['template']
+        relay, = pod['spec']['containers']
+        for selector in (service['spec']['selector'], deployment['spec']['selector']['matchLabels'], monitor['spec']['selector']['matchLabels']):
+            self.assertEqual(selector, pod['metadata']['labels'])
+        ports = {p['name']: p['containerPort'] for p in relay['ports']}
+        options = dict(x[2:].split('=') for x in relay['command'][2:])
+        self.assertEqual(relay['command'][:2], ['pullet', 'relay'])
+        self.assertEqual(ports[service['spec']['ports'][0]['targetPort']], int(options['push'].rsplit(':', 1)[1]))
+        asked = [relay[probe]['httpGet'] for probe in ('readinessProbe', 'livenessProbe')] + monitor['spec']['podMetricsEndpoints']
+        self.assertEqual({ports[x['port']] for x in asked}, {int(options['listen'].rsplit(':', 1)[1])})
+        self.assertEqual(os.path.dirname(options['curve-secret-key']), relay['volumeMounts'][0]['mountPath'])
+
+        e = Etcd(self)
+        proxy = Proxy(self, e.members[0].client)
+        proxy.switch('refuse')
+        subprocess.run([harness.PULLET, 'keygen', self.path('relay.key')], capture_output=True, check=True)
+        options |= {'etcd': proxy.url, 'push': 'tcp://127.0.0.1:0', 'curve-secret-key': self.path('relay.key'), 'listen': '127.0.0.1:0'}
+        program = harness.Program([harness.PULLET, 'relay', *[f'--{name}={value}' for name, value in options.items()]], read='both')
+        self.addCleanup(program.close)
+        url = re.search(r'http://[^/]+', program.log.wait('metrics on'))[0]
+
+        def ask(path):
+            try:
+                with urllib.request.urlopen(url + path, timeout=harness.DEADLINE) as answer:
+                    return answer.status
+            except urllib.error.HTTPError as error:
+                return error.code
+
+        self.assertEqual([ask(x['path']) for x in asked], [503, 200, 200])
+        proxy.switch('pass')
+        deadline = time.monotonic() + harness.DEADLINE
+        while ask(asked[0]['path']) != 200:
+            self.assertLess(time.monotonic(), deadline)
+        program.signal(signal.SIGTERM)
+        self.assertEqual(program.wait(), 0)
 
 
 if __name__ == '__main__':

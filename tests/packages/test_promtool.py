@@ -1,4 +1,4 @@
-"""What Prometheus itself thinks of the agent's metrics, and of the alerts made of them. Package: prometheus."""
+"""What Prometheus itself thinks of the metrics of the agent and of a relay, and of the alerts made of them. Package: prometheus."""
 import os
 import re
 import subprocess
@@ -9,6 +9,8 @@ import yaml
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), 'integration'))
 import harness  # noqa: E402
 import test_metrics  # noqa: E402
+import test_relay  # noqa: E402
+from etcd import Etcd  # noqa: E402
 
 RULES = os.path.join(harness.ROOT, 'packaging/prometheus')
 
@@ -21,6 +23,21 @@ def promtool(*args, stdin=''):
 def rules():
     with open(os.path.join(RULES, 'pullet.rules.yml'), encoding='utf-8') as f:
         return yaml.safe_load(f)['groups'][0]['rules']
+
+
+def about_relays(rule):
+    return rule['alert'].startswith('PulletRelay')
+
+
+def check_alerts(case, about, table, written):
+    """The metrics of these rules are in the table, and those with a label are written with it."""
+    case.assertTrue(about)
+    for rule in about:
+        for name in re.findall(r'\b(?:pullet|process)_\w+', rule['expr']):
+            case.assertIn(name, sorted(table), rule['alert'])
+        for name, label, value in re.findall(r'(pullet_\w+)\{(\w+)="([^"]*)"\}', rule['expr']):
+            series = [pairs for n, pairs in written.series if n == name and (label, value) in pairs]
+            case.assertTrue(series, f'{rule["alert"]}: no {name} has {label}="{value}"')
 
 
 class Agent(test_metrics.Metrics):
@@ -37,16 +54,23 @@ class Agent(test_metrics.Metrics):
     def test_each_alert_is_about_series_that_there_are(self):
         self.begin()
         self.scrape()
-        for rule in rules():
-            for name in re.findall(r'\b(?:pullet|process)_\w+', rule['expr']):
-                self.assertIn(name, sorted(test_metrics.TABLE), rule['alert'])
-            for name, label, value in re.findall(r'(pullet_\w+)\{(\w+)="([^"]*)"\}', rule['expr']):
-                series = [pairs for n, pairs in self.scrape().series if n == name and (label, value) in pairs]
-                self.assertTrue(series, f'{rule["alert"]}: no {name} has {label}="{value}"')
+        check_alerts(self, [rule for rule in rules() if not about_relays(rule)], test_metrics.TABLE, self.scrape())
+
+
+class Relay(test_relay.Monitor):
+    def test_promtool_has_nothing_to_say_and_the_alerts_are_about_series_that_there_are(self):
+        e = Etcd(self)
+        publisher, _ = self.behind('--etcd', e.url, '--prefix', '/a/')
+        publisher.send(test_relay.HEARTBEAT.encode(), {'v': 1, 'epoch': 'e'})
+        written = self.until(lambda m: self.of_upstream(m, publisher, 'heartbeats_total'))
+        self.assertEqual(promtool('check', 'metrics', stdin=self.ask('/metrics')[2]), (0, ''))
+        check_alerts(self, [rule for rule in rules() if about_relays(rule)], test_relay.METRICS, written)
 
 
 for inherited in [name for name in dir(test_metrics.Metrics) if name.startswith('test_')]:
     setattr(Agent, inherited, None)  # they run where they are
+for inherited in [name for name in dir(test_relay.Monitor) if name.startswith('test_')]:
+    setattr(Relay, inherited, None)
 
 
 class Rules(harness.Case):
