@@ -55,6 +55,8 @@ static void topic__that_is_held_twice__costs_a_place_more(void **state)
 	assert_int_equal(kept_topics_cost(&set), one);
 	add(1, "web");
 	assert_int_equal(kept_topics_cost(&set), one + HELD);
+	assert_int_equal(kept_topics_count(&set), 2);
+	assert_int_equal(kept_holder_count(&holders[0]), 1);
 	assert_int_equal(kept_topics_share(&holders[0]), (one - HELD) / 2 + HELD);
 	drop(0, "web");
 	drop(0, "web");

@@ -86,8 +86,19 @@ static struct bench *bench_open(uint64_t spread_ms)
 	return b;
 }
 
+/* Each change was sent, or dropped for a reason, or waits. */
+static void assert_counts(const struct relay *r)
+{
+	const struct relay_counts *c = relay_counts(r);
+
+	assert_int_equal(
+		c->changes, c->messages + c->repeated + c->superseded + c->no_room + c->waiting);
+}
+
 static void bench_close(struct bench *b)
 {
+	if (b->r)
+		assert_counts(b->r);
 	relay_free(b->r);
 	test_free(b->sent);
 	test_free(b);
@@ -696,6 +707,8 @@ static void topics__beyond_the_bound__make_the_oldest_forgotten_with_a_new_epoch
 	relay_changed(b->r, "one more", "1");
 	pass(b, 1000);
 	assert_string_not_equal(relay_epoch(b->r), epoch);
+	assert_int_equal(relay_counts(b->r)->forgets, 1);
+	assert_int_equal(relay_counts(b->r)->topics, RELAY_MAX_TOPICS - RELAY_MAX_TOPICS / 16 + 1);
 	b->count = 0;
 	relay_changed(b->r, "t0", "3");
 	relay_changed(b->r, "t1", "3"); /* forgotten: it begins again */
@@ -704,6 +717,68 @@ static void topics__beyond_the_bound__make_the_oldest_forgotten_with_a_new_epoch
 	assert_int_equal(nth(b, "t0", 0)->m.seq, 3);
 	assert_int_equal(nth(b, "t1", 0)->m.seq, 1);
 	assert_int_equal(nth(b, "t60000", 0)->m.seq, 2);
+	bench_close(b);
+}
+
+static void counts__of_all_that_happens__are_exact(void **state)
+{
+	struct bench *b = bench_open(0);
+	const struct relay_counts *c = relay_counts(b->r);
+	const struct push_message m = {.has_seq = true, .seq = 7, .epoch = "e"};
+
+	(void)state;
+	relay_changed(b->r, "web", "1");
+	relay_changed(b->r, "web", "2");
+	relay_heard(b->r, 0, "up", "db", &m);
+	relay_heard(b->r, 0, "up", "db", &m);
+	relay_heard(b->r, 0, "up", PUSH_HEARTBEAT_TOPIC, &m);
+	assert_int_equal(c->changes, 4);
+	assert_int_equal(c->superseded, 1);
+	assert_int_equal(c->repeated, 1);
+	assert_int_equal(c->waiting, 2);
+	pass(b, RELAY_PAUSE_MS);
+	assert_int_equal(c->messages, 2);
+	assert_int_equal(c->waiting, 0);
+	assert_int_equal(c->topics, 2);
+	relay_joined(b->r, "");
+	pass(b, RELAY_JOIN_MS + 1);
+	assert_int_equal(c->repetitions, 2);
+	relay_changed(b->r, "web", "3");
+	relay_changed(b->r, "db", "3");
+	pass(b, 1); /* sent */
+	relay_changed(b->r, "web", "4");
+	assert_int_equal(c->waiting, 1); /* for the end of the pause */
+	relay_missed(b->r, "a doubt", NULL, 0);
+	pass(b, RELAY_EPOCH_MS);
+	assert_int_equal(c->doubts, 1);
+	b->full = true;
+	b->of = "web";
+	relay_changed(b->r, "web", "5");
+	pass(b, RELAY_PATIENCE_MS - 10);
+	assert_int_equal(c->waiting, 1);
+	pass(b, HEARTBEAT + 20);
+	assert_int_equal(c->slow, 1);
+	assert_int_equal(c->losses, 1);
+	assert_int_equal(c->failed, 0);
+	assert_int_equal(c->heartbeats, b->beats);
+	assert_int_equal(c->messages, times(b, "web") + times(b, "db") - c->repetitions);
+	bench_close(b);
+}
+
+static void counts__of_topics_forgotten_while_they_wait__are_of_no_room(void **state)
+{
+	struct bench *b = bench_open(0);
+	char topic[16];
+
+	(void)state;
+	for (unsigned i = 0; i <= RELAY_MAX_TOPICS; i++) {
+		snprintf(topic, sizeof(topic), "t%u", i);
+		relay_changed(b->r, topic, "1");
+	}
+	assert_int_equal(relay_counts(b->r)->no_room, RELAY_MAX_TOPICS / 16);
+	assert_counts(b->r);
+	pass(b, 1000);
+	assert_int_equal(relay_counts(b->r)->waiting, 0);
 	bench_close(b);
 }
 
@@ -1008,6 +1083,7 @@ static unsigned trial(bool deceitful, unsigned steps)
 	calm_down();
 	n = behind();
 	for (unsigned i = 0; i < RELAYS; i++) {
+		assert_counts(world.relays[i]);
 		relay_free(world.relays[i]);
 		world.relays[i] = NULL;
 	}
@@ -1076,6 +1152,8 @@ int main(void)
 		cmocka_unit_test(upstreams__are_counted_each_for_itself),
 		cmocka_unit_test(
 			topics__beyond_the_bound__make_the_oldest_forgotten_with_a_new_epoch),
+		cmocka_unit_test(counts__of_all_that_happens__are_exact),
+		cmocka_unit_test(counts__of_topics_forgotten_while_they_wait__are_of_no_room),
 		cmocka_unit_test(tree__in_random_trials__leaves_no_agent_behind),
 		cmocka_unit_test(
 			tree__with_losses_nobody_is_told_of__is_found_to_leave_agents_behind),
