@@ -1,5 +1,6 @@
 /*
- * /proc/self. Surprising: the listing of descriptors has the one by which it is read.
+ * /proc/self. Surprising: descriptors are listed only where they are not counted by the kernel: a
+ * relay may have tens of thousands. The listing has the one by which it is read.
  */
 #include "base/usage.h"
 
@@ -8,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Reads /proc/self/stat: the fields of proc(5). */
@@ -36,16 +38,26 @@ static void read_process_stat(const struct sys *sys, struct usage *u)
 	u->resident_bytes = fields[RSS] * sysconf(_SC_PAGESIZE);
 }
 
-static void count_open_descriptors(struct usage *u)
+static int64_t list_open_descriptors(void)
 {
 	DIR *d = opendir("/proc/self/fd");
-	struct rlimit limit;
+	int64_t n = d ? -3 : -1; /* without ., .. and the directory itself */
 
-	u->open_fds = d ? -3 : -1; /* without ., .. and the directory itself */
 	while (d && readdir(d))
-		u->open_fds++;
+		n++;
 	if (d)
 		closedir(d);
+	return n;
+}
+
+static void count_open_descriptors(struct usage *u)
+{
+	struct rlimit limit;
+	struct stat st;
+
+	/* the size of the directory is their number, from Linux 6.2 on; before, it is 0 */
+	u->open_fds = stat("/proc/self/fd", &st) == 0 && st.st_size > 0 ? st.st_size
+									: list_open_descriptors();
 	u->max_fds = getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur <= INT64_MAX
 			     ? (int64_t)limit.rlim_cur
 			     : -1;
