@@ -20,39 +20,74 @@ struct failure {
 	const char
 		*cause; /* for the limit of log lines, whatever the sentence; NULL = no failure */
 	bool refuses;
-	const char *plain, *keyed; /* keyed: the agent has a key (of the publisher, or its own) */
+	/* keyed: the agent has a key (of the publisher, or its own); relay_...: by the options of
+	 * `pullet relay`, NULL = as the agent says it */
+	const char *plain, *keyed, *relay_plain, *relay_keyed;
 };
 
-#define BOTH(text) text, text
+#define ALL(text) text, text, NULL, NULL
 
 static const struct failure failures[SESSION_EVENTS] = {
 	[SESSION_CUT] = {"memory", false,
-		BOTH("the publisher sent more than update messages need: over the limit of memory "
-		     "for it")},
+		ALL("the publisher sent more than update messages need: over the limit of memory "
+		    "for it")},
 	[SESSION_UNANSWERED] = {"handshake timeout", false,
-		BOTH("the publisher accepts connections but does not answer")},
+		ALL("the publisher accepts connections but does not answer")},
 	[SESSION_REJECTED] = {"handshake", true,
 		"the publisher ended the handshake: it wants CURVE (set curve), or it is not a "
 		"ZeroMQ publisher",
 		"the publisher ended the handshake: server_key is not its public key, or it does "
-		"not use CURVE"},
+		"not use CURVE",
+		"the publisher ended the handshake: it wants CURVE (--upstream-curve-server-key), "
+		"or it is not a ZeroMQ publisher",
+		"the publisher ended the handshake: --upstream-curve-server-key is not its public "
+		"key, or it does not use CURVE"},
 	[SESSION_MISMATCHED] = {"handshake", true,
 		"the publisher does not send plain text: it wants CURVE (set curve)",
-		"the publisher does not use CURVE: give it a secret key, or remove curve"},
+		"the publisher does not use CURVE: give it a secret key, or remove curve",
+		"the publisher does not send plain text: it wants CURVE "
+		"(--upstream-curve-server-key)",
+		"the publisher does not use CURVE: give it a secret key, or leave "
+		"--upstream-curve-server-key out"},
 	[SESSION_UNDECIPHERED] = {"handshake", true,
-		BOTH("cannot decrypt what the publisher sent: server_key is not its public key, or "
-		     "it was changed on the way")},
-	[SESSION_BROKEN] = {"handshake", true, BOTH("the publisher does not keep to the protocol")},
+		"cannot decrypt what the publisher sent: server_key is not its public key, or it "
+		"was changed on the way",
+		"cannot decrypt what the publisher sent: server_key is not its public key, or it "
+		"was changed on the way",
+		NULL,
+		"cannot decrypt what the publisher sent: --upstream-curve-server-key is not its "
+		"public key, or it was changed on the way"},
+	[SESSION_BROKEN] = {"handshake", true, ALL("the publisher does not keep to the protocol")},
 	[SESSION_DENIED] = {"list", true,
 		"the publisher allows known keys only: set secret_key_file, and add its public key "
 		"to the list there",
-		"the publisher does not allow this agent's key: add it to the list there"},
-	[SESSION_NO_PUBLISHER] = {"handshake", true,
-		BOTH("the endpoint is not a ZeroMQ publisher")},
+		"the publisher does not allow this agent's key: add it to the list there",
+		"the publisher allows known keys only: set --upstream-curve-secret-key, and add "
+		"its public key to the list there",
+		"the publisher does not allow this relay's key: add it to the list there"},
+	[SESSION_NO_PUBLISHER] = {"handshake", true, ALL("the endpoint is not a ZeroMQ publisher")},
 	[SESSION_NO_SOCKET] = {"socket", false,
-		BOTH("cannot open a socket: the agent has no memory or descriptors left")},
-	[SESSION_NO_FILTER] = {"socket", false, BOTH("cannot change its subscriptions")},
+		"cannot open a socket: the agent has no memory or descriptors left",
+		"cannot open a socket: the agent has no memory or descriptors left",
+		"cannot open a socket: the relay has no memory or descriptors left",
+		"cannot open a socket: the relay has no memory or descriptors left"},
+	[SESSION_NO_FILTER] = {"socket", false, ALL("cannot change its subscriptions")},
 };
+
+/* Tells whether the messages are for a relay, which has other words and no pulls. */
+static bool is_relay(const struct session *s)
+{
+	return s->listener->heard;
+}
+
+static const char *explain_failure(const struct session *s, const struct failure *f, bool keyed)
+{
+	const char *relay = keyed ? f->relay_keyed : f->relay_plain;
+
+	if (is_relay(s) && relay)
+		return relay;
+	return keyed ? f->keyed : f->plain;
+}
 
 static void count_one(_Atomic uint64_t *counter)
 {
@@ -97,7 +132,10 @@ static enum session_action give_up_connection(struct session *s, enum subscriber
 	atomic_store(&s->state, state);
 	rebuild_later(s, SESSION_CLOSED, now_ms);
 	if (log_limit_pass(&s->log_limit, now_ms, cause, &repeated))
-		log_warn(state == PUSH_REFUSED
+		log_warn(is_relay(s)
+				 ? (state == PUSH_REFUSED ? "upstream refused: trying again"
+							  : "upstream not connected: trying again")
+			 : state == PUSH_REFUSED
 				 ? "push channel refused: pulls go on by interval"
 				 : "push channel not connected: pulls go on by interval",
 			"endpoint", s->at.endpoint, "why", error, "public_key", public_key,
@@ -125,12 +163,19 @@ static enum session_action fail_connection(
 	bool keyed = event == SESSION_DENIED ? s->at.secret_key_file : s->at.server_key;
 
 	return give_up_connection(
-		s, choose_failed_state(s, event), f->cause, keyed ? f->keyed : f->plain, now_ms);
+		s, choose_failed_state(s, event), f->cause, explain_failure(s, f, keyed), now_ms);
 }
 
 void session_refuse_key(struct session *s, const char *why, uint64_t now_ms)
 {
 	give_up_connection(s, PUSH_REFUSED, "own key", why, now_ms);
+}
+
+void session_end(struct session *s)
+{
+	atomic_store(&s->error, is_relay(s) ? "it has ended: restart the relay"
+					    : "it has ended: restart the agent");
+	atomic_store(&s->state, PUSH_CONNECTING);
 }
 
 /* ---- messages ---- */
@@ -239,7 +284,8 @@ static void connection_made(struct session *s, uint64_t now_ms)
 	set_silence_deadline(s, now_ms);
 	s->retry_ms = s->reconnect_ms;
 	if (!s->quiet)
-		log_info("push channel connected", "endpoint", s->at.endpoint);
+		log_info(is_relay(s) ? "upstream connected" : "push channel connected", "endpoint",
+			s->at.endpoint);
 	report_missed(s, "connected", 0); /* all that was sent before */
 }
 
@@ -251,8 +297,12 @@ static void report_lost(struct session *s, uint64_t now_ms)
 
 	s->quiet = !first && !log_limit_pass(&s->change_log, now_ms, "lost again", &repeated);
 	if (!s->quiet)
-		log_warn(first ? "push channel lost: reconnecting; pulls go on by interval"
-			       : "push channel lost again: it comes and goes; logged once a minute",
+		log_warn(is_relay(s) ? (first ? "upstream lost: reconnecting"
+					      : "upstream lost again: it comes and goes; logged "
+						"once a minute")
+			 : first     ? "push channel lost: reconnecting; pulls go on by interval"
+				     : "push channel lost again: it comes and goes; logged once a "
+				       "minute",
 			"endpoint", s->at.endpoint, "repeated",
 			repeated ? LOG_U64(repeated) : NULL);
 }
@@ -324,8 +374,10 @@ static void publisher_silent(struct session *s, uint64_t now_ms)
 	unsigned repeated;
 
 	if (log_limit_pass(&s->change_log, now_ms, "silent", &repeated))
-		log_warn("push channel silent: pulling, and making a new socket", "endpoint",
-			s->at.endpoint, "repeated", repeated ? LOG_U64(repeated) : NULL);
+		log_warn(is_relay(s) ? "upstream silent: all agents pull; making a new socket"
+				     : "push channel silent: pulling, and making a new socket",
+			"endpoint", s->at.endpoint, "repeated",
+			repeated ? LOG_U64(repeated) : NULL);
 	atomic_store(&s->state, PUSH_SILENT);
 	s->heard_heartbeat = false;
 	/* a publisher that hangs is silent for a whole fleet at the same moment */
@@ -343,7 +395,10 @@ enum session_action session_due(struct session *s, uint64_t now_ms)
 		publisher_silent(s, now_ms);
 	if (s->phase != SESSION_CLOSED) {
 		if (log_limit_pass(&s->change_log, now_ms, "rebuilt", &repeated))
-			log_warn("push channel rebuilt: the socket received nothing any more",
+			log_warn(is_relay(s)
+					 ? "upstream rebuilt: the socket received nothing any more"
+					 : "push channel rebuilt: the socket received nothing any "
+					   "more",
 				"endpoint", s->at.endpoint, "repeated",
 				repeated ? LOG_U64(repeated) : NULL);
 		count_one(&s->rebuilds);

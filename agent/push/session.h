@@ -110,6 +110,8 @@ void session_hear(struct session *s, const struct session_message *m, uint64_t n
 enum session_action session_note(struct session *s, enum session_event event, uint64_t now_ms);
 /* Gives up because of the agent's own key; why: constant. There is no socket. */
 void session_refuse_key(struct session *s, const char *why, uint64_t now_ms);
+/* Nothing connects it any more: shows that from now on. */
+void session_end(struct session *s);
 /* Returns when to call session_due(); 0 = not by itself. */
 uint64_t session_deadline_ms(const struct session *s);
 /* SESSION_NONE before the deadline, else SESSION_REBUILD: the session is in SESSION_DIALING then.

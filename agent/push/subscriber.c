@@ -159,8 +159,12 @@ static void *run_push_thread(void *arg)
 	do
 		r = run_turn(p);
 	while (r == 0);
+	for (size_t i = 0; i < p->endpoint_count; i++)
+		session_end(&p->endpoints[i].session);
 	if (r != -ETERM)
-		log_err("push channel ended: pulls go on by interval", "why", zmq_strerror(-r));
+		log_err(p->listener.heard ? "upstreams ended: restart the relay"
+					  : "push channel ended: pulls go on by interval",
+			"why", zmq_strerror(-r));
 	zmq_close(p->stop);
 	p->stop = NULL;
 	for (size_t i = 0; i < p->endpoint_count; i++)

@@ -471,7 +471,7 @@ class Upstream(Case):
         at = relay.log.count
         root.signal(signal.SIGCONT)
         subscriber.wait_epoch(epoch)
-        relay.log.wait('push channel connected', at)
+        relay.log.wait('upstream connected', at)
         subscriber.calm()
         self.write('web.yaml', '1')
         subscriber.wait('web')
@@ -491,7 +491,7 @@ class Upstream(Case):
             relay = Relay(self, '--upstream', f'tcp://127.0.0.1:{listener.getsockname()[1]}', '--upstream', publisher.endpoint)
             publisher.wait_subscribed()
             subscriber = Subscriber(self, relay.endpoint)
-            relay.log.wait('push channel (refused|rebuilt|lost)')
+            relay.log.wait('upstream (refused|rebuilt|lost)')
             publisher.send(b'web')
             subscriber.wait('web', start=0)
             relay.stop()
@@ -653,7 +653,7 @@ class Curve(Case):
         root.log.wait(re.escape(f"server_key: '{root_public}'"))
         leaf = Relay(self, '--upstream', root.endpoint, '--upstream-curve-server-key', root_public, '--upstream-curve-secret-key', own_key,
                      '--curve-secret-key', leaf_key)
-        leaf.log.wait('push channel connected')
+        leaf.log.wait('upstream connected')
         server = FaultServer(self)
         server.behave = good(b'n: 1\n', 'ETag: "v1"\r\n')
         agent = Agent(self, self.config(server.url + '/web.yaml', '    interval: 1h\n', push=f'''push:
@@ -669,7 +669,7 @@ class Curve(Case):
         agent.log.wait('published.*generation=2')
         agent.stop()
         stranger = Relay(self, '--upstream', root.endpoint, '--upstream-curve-server-key', root_public)
-        stranger.log.wait('push channel refused')
+        stranger.log.wait('upstream refused')
         for relay in (stranger, leaf, root):
             relay.stop()
 
@@ -849,7 +849,7 @@ class Monitor(Case):
         self.write('allow', keys[1] + '\n')
         relay = self.relay('--dir', self.dir, '--curve-secret-key', key, '--curve-allow', self.path('allow'))
         stranger = Relay(self, '--upstream', relay.endpoint, '--upstream-curve-server-key', keys[0])
-        stranger.log.wait('push channel refused')
+        stranger.log.wait('upstream refused')
         self.assertGreater(self.scrape()['pullet_relay_denied_subscribers_total'], 0)
         self.assertEqual(self.held(), (0, 0))
 

@@ -513,6 +513,7 @@ static void thread__that_ended__is_logged_and_holds_up_nobody(void **state)
 {
 	static const char *const calls[] = {"zmq_poll", "zmq_msg_recv"};
 	struct push_topic *const list[] = {&topics[1]};
+	struct subscriber_status status;
 
 	(void)state;
 	for (size_t i = 0; i < 2; i++) {
@@ -525,6 +526,9 @@ static void thread__that_ended__is_logged_and_holds_up_nobody(void **state)
 		wait_for_log("push channel ended: pulls go on by interval why=\"Cannot allocate "
 			     "memory\"");
 		assert_true(fault_zmq_failed());
+		subscriber_get_status(subscriber, 0, &status);
+		assert_int_equal(status.state, PUSH_CONNECTING);
+		assert_string_equal(status.error, "it has ended: restart the agent");
 		assert_int_equal(subscriber_renew(subscriber, list, 1), 0);
 		assert_int_equal(subscriber_renew(subscriber, list, 1), 0);
 		tear_down(NULL);
