@@ -544,24 +544,36 @@ static void handshake__that_fails__says_what_to_do(void **state)
 {
 	static const struct {
 		enum session_event event;
-		const char *plain, *keyed;
+		const char *text[4]; /* of an agent, without and with a key; of a relay */
 	} rows[] = {
-		{SESSION_REJECTED, "it wants CURVE", "server_key is not its public key"},
-		{SESSION_MISMATCHED, "does not send plain text", "does not use CURVE"},
-		{SESSION_UNDECIPHERED, "cannot decrypt", "cannot decrypt"},
-		{SESSION_BROKEN, "does not keep to the protocol", "does not keep to the protocol"},
-		{SESSION_DENIED, "set secret_key_file", "does not allow this agent's key"},
-		{SESSION_ENDED, "not a ZeroMQ publisher", "not a ZeroMQ publisher"},
+		{SESSION_REJECTED,
+			{"it wants CURVE (set curve)", ": server_key is not its public key",
+				"it wants CURVE (--upstream-curve-server-key)",
+				": --upstream-curve-server-key is not its public key"}},
+		{SESSION_MISMATCHED,
+			{"does not send plain text: it wants CURVE (set curve)", "or remove curve",
+				"it wants CURVE (--upstream-curve-server-key)",
+				"or leave --upstream-curve-server-key out"}},
+		{SESSION_UNDECIPHERED, {"cannot decrypt", ": server_key is not", "cannot decrypt",
+					       ": --upstream-curve-server-key is not"}},
+		{SESSION_BROKEN, {"to the protocol", "to the protocol", "to the protocol",
+					 "to the protocol"}},
+		{SESSION_DENIED, {"set secret_key_file", "does not allow this agent's key",
+					 "set --upstream-curve-secret-key",
+					 "does not allow this relay's "
+					 "key"}},
+		{SESSION_ENDED, {"not a ZeroMQ publisher", "not a ZeroMQ publisher",
+					"not a ZeroMQ publisher", "not a ZeroMQ publisher"}},
 	};
 	const struct subscriber_endpoint plain = {"tcp://192.0.2.1:1", HEARTBEAT_MS, NULL, NULL},
 					 keyed = {"tcp://192.0.2.1:1", HEARTBEAT_MS, key, "/key"};
 
 	(void)state;
-	for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+	for (size_t i = 0; i < 4 * sizeof(rows) / sizeof(rows[0]); i++) {
+		listener.heard = i % 4 < 2 ? NULL : hear_one;
 		begin_session(i % 2 ? &keyed : &plain, i % 2 ? key : "");
 		note(SESSION_CONNECTED);
-		expect_failure(rows[i / 2].event, PUSH_REFUSED,
-			i % 2 ? rows[i / 2].keyed : rows[i / 2].plain);
+		expect_failure(rows[i / 4].event, PUSH_REFUSED, rows[i / 4].text[i % 4]);
 		assert_int_equal(status_now().refused, 1);
 	}
 }
