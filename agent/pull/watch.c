@@ -105,8 +105,8 @@ static void retry_later(struct watch_request *q, const char *why)
 	q->state = WATCH_FAILING;
 	snprintf(q->error, sizeof(q->error), "%s", why);
 	if (log_limit_pass_kind(&q->log_limit, now_ms, "watch", why, &suppressed))
-		log_warn("watch failed: polling at the interval", "server", q->server->name, "path",
-			LOG_URL(q->items[0]->path), "why", why, "repeated",
+		log_warn("watch failed: changes are seen at the interval", "server",
+			q->server->name, "path", LOG_URL(q->items[0]->path), "why", why, "repeated",
 			suppressed ? LOG_U64(suppressed) : NULL);
 	loop_timer_set(q->watcher->loop, &q->again,
 		now_ms + delay_ms / 4 + sys_random_upto(sys, delay_ms * 3 / 4));
