@@ -80,7 +80,7 @@ static bool is_relay(const struct session *s)
 	return s->listener->heard;
 }
 
-static const char *explain_failure(const struct session *s, const struct failure *f, bool keyed)
+static const char *choose_failure_text(const struct session *s, const struct failure *f, bool keyed)
 {
 	const char *relay = keyed ? f->relay_keyed : f->relay_plain;
 
@@ -162,8 +162,8 @@ static enum session_action fail_connection(
 	const struct failure *f = &failures[event];
 	bool keyed = event == SESSION_DENIED ? s->at.secret_key_file : s->at.server_key;
 
-	return give_up_connection(
-		s, choose_failed_state(s, event), f->cause, explain_failure(s, f, keyed), now_ms);
+	return give_up_connection(s, choose_failed_state(s, event), f->cause,
+		choose_failure_text(s, f, keyed), now_ms);
 }
 
 void session_refuse_key(struct session *s, const char *why, uint64_t now_ms)

@@ -840,6 +840,13 @@ class Monitor(Case):
         self.assertEqual(sum(self.of_source(m, s) - self.of_source(before, s) for s in (etcd_, consul, lost, self.path('www'))),
                          m['pullet_relay_changes_total'] - before['pullet_relay_changes_total'])
 
+    def test_names_of_any_bytes_leave_the_metrics_valid(self):
+        for name in (b'q"\\', b'line\nfeed', b'\xff'):
+            os.mkdir(os.path.join(self.dir.encode(), name))
+        self.relay(*(x for name in (b'q"\\', b'line\nfeed', b'\xff') for x in ('--dir', os.path.join(self.dir.encode(), name))))
+        sources = {dict(pairs)['source'] for name, pairs in self.scrape().series if name == 'pullet_relay_source_changes_total'}
+        self.assertEqual(sources, {f'{self.dir}/{name}' for name in ('q"\\', r'line\x0afeed', r'\xff')})
+
     def of_source(self, m, source):
         return m['pullet_relay_source_changes_total', {'source': source}]
 

@@ -17,7 +17,7 @@
 #include "text/exposition.h"
 #include "text/json_writer.h"
 
-#define MAX_ANSWER (1u << 20)
+#define MAX_ANSWER (8u << 20) /* of names as long as a command line can have */
 #define PLAIN "text/plain; charset=utf-8"
 
 struct monitor {

@@ -5,7 +5,7 @@
  * /metrics: relay_metrics.h. /livez, /healthz: 200 while the event loop turns, whatever is wrong
  * elsewhere: a restart brings no upstream back. /readyz: 200 when changes can come, else 503.
  *
- * Threads: the loop's. Errors: -errno. Bounds: those of httpd/server.h; an answer is at most 1 MiB.
+ * Threads: the loop's. Errors: -errno. Bounds: those of httpd/server.h; an answer is at most 8 MiB.
  */
 #ifndef PULLET_CLI_RELAY_MONITOR_H
 #define PULLET_CLI_RELAY_MONITOR_H

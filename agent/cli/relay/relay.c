@@ -20,6 +20,7 @@
 #include "relay/relay.h"
 #include "settings/settings.h"
 #include "relay/listener.h"
+#include "text/escape.h"
 #include "origin/tree_watch.h"
 #include "pull/watch.h"
 #include "base/sys.h"
@@ -262,6 +263,21 @@ static int find_servers(struct daemon *d)
 	return CLI_OK;
 }
 
+/* Shows a source to the monitor, if there will be one. 0 or the error of a buffer. */
+static int show_source(struct daemon *d, struct relay_view_source *seen,
+	const struct watch_item *item, const char *name)
+{
+	struct buffer label; /* its bytes are kept */
+	int r = 0;
+
+	buffer_init(&label, 1u << 16);
+	if (d->setup.listen)
+		r = escape_append(&label, name, strlen(name));
+	*seen = (struct relay_view_source){.label = label.data, .item = item};
+	d->view.sources[d->view.source_count++] = seen;
+	return r;
+}
+
 static int start_sources(struct daemon *d)
 {
 	const struct relay_setup *setup = &d->setup;
@@ -288,9 +304,9 @@ static int start_sources(struct daemon *d)
 				.changed = source_changed,
 				.arg = s}};
 		snprintf(s->label, sizeof(s->label), "%s %s", server->settings->name, p->text);
-		s->seen = (struct relay_view_source){.label = s->label, .item = &s->item};
-		d->view.sources[d->view.source_count++] = &s->seen;
-		r = watch_add(d->watcher, server->settings, &server->session, &s->item);
+		r = show_source(d, &s->seen, &s->item, s->label);
+		if (r == 0)
+			r = watch_add(d->watcher, server->settings, &server->session, &s->item);
 	}
 	return r;
 }
@@ -303,12 +319,11 @@ static int start_folders(struct daemon *d)
 		int r;
 
 		f->daemon = d;
-		f->seen = (struct relay_view_source){.label = path};
-		d->view.sources[d->view.source_count++] = &f->seen;
 		f->dir = origin_open(path);
-		r = f->dir < 0 ? f->dir
-			       : tree_watch_start(
-					 d->loop, path, f->dir, 0, file_changed, f, &f->watch);
+		r = f->dir < 0 ? f->dir : show_source(d, &f->seen, NULL, path);
+		if (r == 0)
+			r = tree_watch_start(
+				d->loop, path, f->dir, 0, file_changed, f, &f->watch);
 		if (r)
 			return cli_error(CLI_FAILED, d->setup.command, "cannot watch %s: %s", path,
 				strerror(-r));
@@ -432,6 +447,8 @@ static void print_summary(const struct daemon *d)
 static void release_daemon(struct daemon *d)
 {
 	monitor_close(d->monitor);
+	for (size_t i = 0; i < d->view.source_count; i++)
+		free(d->view.sources[i]->label);
 	listener_stop(d->upstream);
 	watch_free(d->watcher);
 	backoffs_free(d->backoffs);

@@ -2,7 +2,7 @@
  * The metrics of a relay, for Prometheus: each is in pullet(1). Labels are names of the command
  * line (endpoint, source) and words of fixed sets (state, cause), never texts from a server.
  *
- * Threads: the loop's. Errors: -ENOMEM, -EMSGSIZE. Bounds: 40 series, 12 of an upstream, 5 of a
+ * Threads: the loop's. Errors: -ENOMEM, -EMSGSIZE. Bounds: 28 series, 12 of an upstream, 5 of a
  * source. No I/O except /proc.
  */
 #ifndef PULLET_CLI_RELAY_METRICS_H

@@ -17,7 +17,7 @@
 #include "relay/relay.h"
 
 struct relay_view_source { /* what is below a prefix, or a directory */
-	const char *label;
+	char *label;       /* valid UTF-8, without control characters; NULL = no monitor */
 	const struct watch_item *item; /* NULL = a directory, which needs no connection */
 	uint64_t changes;              /* or doubts, that it reported */
 };
