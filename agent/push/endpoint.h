@@ -7,6 +7,7 @@
 #ifndef PULLET_PUSH_ENDPOINT_H
 #define PULLET_PUSH_ENDPOINT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -31,13 +32,14 @@ struct subscriber_status { /* a snapshot of one endpoint's counters */
 	uint64_t last_message_ms; /* monotonic; 0 = never; heartbeats count */
 };
 
-/* For a relay: gets all messages, in place of hints at triggers. Called by the push thread. */
+/* Gets all messages, in place of hints at triggers. Called by the push thread. */
 struct subscriber_listener {
 	/* Any update message or heartbeat; m is zeroed for a missing or invalid envelope. */
 	void (*heard)(void *arg, size_t endpoint, const char *topic, const struct push_message *m);
 	/* Messages may have been missed. cause: constant. */
 	void (*missed)(void *arg, size_t endpoint, const char *cause);
 	void *arg;
+	bool relays; /* the log and errors have the words of `pullet relay`, not the agent's */
 };
 
 #endif

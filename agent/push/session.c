@@ -77,7 +77,7 @@ static const struct failure failures[SESSION_EVENTS] = {
 /* Tells whether the messages are for a relay, which has other words and no pulls. */
 static bool is_relay(const struct session *s)
 {
-	return s->listener->heard;
+	return s->listener->relays;
 }
 
 static const char *choose_failure_text(const struct session *s, const struct failure *f, bool keyed)

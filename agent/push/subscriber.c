@@ -162,8 +162,8 @@ static void *run_push_thread(void *arg)
 	for (size_t i = 0; i < p->endpoint_count; i++)
 		session_end(&p->endpoints[i].session);
 	if (r != -ETERM)
-		log_err(p->listener.heard ? "upstreams ended: restart the relay"
-					  : "push channel ended: pulls go on by interval",
+		log_err(p->listener.relays ? "upstreams ended: restart the relay"
+					   : "push channel ended: pulls go on by interval",
 			"why", zmq_strerror(-r));
 	zmq_close(p->stop);
 	p->stop = NULL;

@@ -106,7 +106,7 @@ int listener_start(struct loop *l, const struct subscriber_endpoint *endpoints, 
 	const struct listener_calls *calls, void *arg, struct listener **ret_upstream)
 {
 	struct listener *u = calloc(1, sizeof(*u));
-	const struct subscriber_listener listener = {message_heard, messages_missed, u};
+	const struct subscriber_listener listener = {message_heard, messages_missed, u, true};
 	int r;
 
 	if (!u)

@@ -61,7 +61,7 @@ void push_relay_start(struct push_publisher *p)
 {
 	const struct relay_options options = {
 		PUSH_HEARTBEAT_MS, push_network->spread_ms, (unsigned)p->upstream_count};
-	const struct subscriber_listener listener = {hear_upstream, miss_upstream, p};
+	const struct subscriber_listener listener = {hear_upstream, miss_upstream, p, true};
 	struct subscriber_endpoint endpoints[PUSH_MAX_UPSTREAMS];
 
 	for (size_t i = 0; i < p->upstream_count; i++)

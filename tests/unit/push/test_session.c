@@ -340,7 +340,7 @@ static void topics__that_are_set__count_from_then_on(void **state)
 static void listener__hears_all_in_place_of_hints(void **state)
 {
 	(void)state;
-	listener = (struct subscriber_listener){hear_one, miss_some, &heard};
+	listener = (struct subscriber_listener){hear_one, miss_some, &heard, false};
 	begin_far();
 	connect_wholly();
 	assert_int_equal(missed, 1);
@@ -570,7 +570,7 @@ static void handshake__that_fails__says_what_to_do(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < 4 * sizeof(rows) / sizeof(rows[0]); i++) {
-		listener.heard = i % 4 < 2 ? NULL : hear_one;
+		listener.relays = i % 4 >= 2;
 		begin_session(i % 2 ? &keyed : &plain, i % 2 ? key : "");
 		note(SESSION_CONNECTED);
 		expect_failure(rows[i / 4].event, PUSH_REFUSED, rows[i / 4].text[i % 4]);

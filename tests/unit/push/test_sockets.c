@@ -81,7 +81,7 @@ static int set_up(void **state)
 	log_setup(LOG_LEVEL_ERR, LOG_FORMAT_TEXT);
 	sys = sys_real;
 	sys.now_ms = now_ms;
-	listener = (struct subscriber_listener){hear, miss, NULL};
+	listener = (struct subscriber_listener){hear, miss, NULL, false};
 	heard_count = 0;
 	scratch_open(dir, scratch_memory());
 	snprintf(key_file, sizeof(key_file), "%s/key", dir);
