@@ -322,8 +322,7 @@ static int start_folders(struct daemon *d)
 		f->dir = origin_open(path);
 		r = f->dir < 0 ? f->dir : show_source(d, &f->seen, NULL, path);
 		if (r == 0)
-			r = tree_watch_start(
-				d->loop, path, f->dir, 0, file_changed, f, &f->watch);
+			r = tree_watch_start(d->loop, path, f->dir, 0, file_changed, f, &f->watch);
 		if (r)
 			return cli_error(CLI_FAILED, d->setup.command, "cannot watch %s: %s", path,
 				strerror(-r));
