@@ -223,6 +223,35 @@ static void state__of_a_host__has_its_colour(void **state)
 
 /* ---- JSON ---- */
 
+static void host__that_was_told_to_stop__says_since_when(void **state)
+{
+	const struct fleet_style style = {.all = false};
+	struct receipt known = {.stopped_ms = 1700000000000};
+
+	(void)state;
+	make_hosts(3, RECEIPT_OK);
+	rows[1].silent = rows[2].silent = true;
+	rows[2].receipt = &known;
+	add_up(3, "v1");
+	assert_int_equal(sum.stopped, 1);
+	fleet_headline(&sum, &out);
+	fleet_hosts(&sum, &style, &out);
+	buffer_append(&out, "", 1);
+	assert_non_null(strstr(out.data, "run v1 (33.3%), 2 silent (1 of them stopped)\n"));
+	assert_non_null(strstr(out.data, "  h1    silent   v1       -\n"));
+	assert_non_null(strstr(out.data, "  h2    stopped  v1       2023-11-14"));
+	assert_non_null(strstr(out.data, "its agent was told to stop\n"));
+	buffer_fini(&out);
+	buffer_init(&out, 1u << 20);
+	fleet_json(&sum, &out);
+	buffer_append(&out, "", 1);
+	assert_non_null(strstr(out.data, "\"silent\":2,\"stopped\":1,"));
+	assert_non_null(strstr(out.data, "\"host\":\"h2\",\"state\":\"silent\""));
+	assert_non_null(strstr(out.data, "\"stopped_ms\":1700000000000"));
+	buffer_fini(&out);
+	roster_sum_fini(&sum);
+}
+
 static void json__has_everything(void **state)
 {
 	(void)state;
@@ -238,7 +267,7 @@ static void json__has_everything(void **state)
 	fleet_json(&sum, &out);
 	assert_shown(
 		"{\"config\":\"web\",\"wanted\":\"v1\",\"count\":3,\"on_it\":1,\"percent\":33.333,"
-		"\"rejected\":1,\"held\":0,\"silent\":1,\"versions\":["
+		"\"rejected\":1,\"held\":0,\"silent\":1,\"stopped\":0,\"versions\":["
 		"{\"version\":\"v1\",\"digest\":\"0123456789abcdef\",\"hosts\":1,\"percent\":"
 		"33.333,\"wanted\":true,\"states\":{\"ok\":1}},"
 		"{\"version\":\"v2\",\"digest\":\"f\",\"hosts\":1,\"percent\":33.333,\"wanted\":"
@@ -304,6 +333,7 @@ int main(void)
 		cmocka_unit_test(table__groups_versions_and_lists_who_is_behind),
 		cmocka_unit_test(table__of_many_hosts__is_cut),
 		cmocka_unit_test(state__of_a_host__has_its_colour),
+		cmocka_unit_test(host__that_was_told_to_stop__says_since_when),
 		cmocka_unit_test(json__has_everything),
 		cmocka_unit_test(ghosts__are_counted_by_kind_and_named),
 	};
