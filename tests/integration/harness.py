@@ -25,6 +25,7 @@ import tempfile
 import threading
 import time
 import unittest
+import urllib.parse
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, os.environ.get('PULLET_BUILD', 'build'))
@@ -352,6 +353,11 @@ class Agent(Program):
         code, body = self.get(f'/v1/configs/{name}')
         self.test.assertEqual(code, 200, body)
         return json.loads(body)
+
+    def stands(self, version, name='web'):
+        """Until this version is published, as `pullet wait NAME --version V` does."""
+        code, body = self.get(f'/v1/configs/{name}/wait?version={urllib.parse.quote(version, safe="")}&timeout_ms={DEADLINE * 1000}')
+        self.test.assertEqual(code, 200, body)
 
     def refresh(self, name='web'):
         """Pulls now and waits for the end of that run; the outcome."""
