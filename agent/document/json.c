@@ -330,10 +330,53 @@ static int report_large_number(const char *token, size_t len, struct document_er
 	return message ? reject_json_at(err, err->line, err->column, message) : r;
 }
 
+static char last_before(const char *data, size_t at)
+{
+	while (at > 0 && strchr(" \t\r\n", data[at - 1]))
+		at--;
+	return at > 0 ? data[at - 1] : '\0';
+}
+
+/* What was probably meant, where jansson gave up with these words at this character; "" = no idea.
+ */
+static const char *guess_json(const char *data, size_t at, const char *words)
+{
+	static const struct {
+		const char *words, *found; /* "" = any; any of these characters */
+		const char *guess;
+	} slips[] = {
+		{"", "'", ": texts and keys are in double quotes in JSON"},
+		{"", "/#", ": JSON has no comments"},
+		{"invalid token near 'True'", "e", ": write true"},
+		{"invalid token near 'False'", "e", ": write false"},
+		{"invalid token near 'None'", "e", ": write null"},
+		{"invalid token near '.'", ".", ": a number needs a digit before the point"},
+		{"':' expected", "", ": a key is followed by a colon"},
+		{"string or '}' expected", ",", ": one comma too many"},
+		{"string or '}' expected", "", ": keys are in double quotes in JSON"},
+		{"'}' expected", "", ": is the comma missing before it?"},
+		{"']' expected", "", ": is the comma missing before it?"},
+		{"control character", "", ": in a text write \\n, \\t or \\u and four digits"},
+		{"invalid escape", "", ": write a backslash as \\\\"},
+		{"premature end of input", "", ": is the quote missing at its end?"},
+	};
+
+	if (strstr(words, "expected near end of file"))
+		return ": it ends too early";
+	if (strchr("}]", data[at]) && last_before(data, at) == ',')
+		return ": remove the comma before it";
+	for (size_t i = 0; i < sizeof(slips) / sizeof(slips[0]); i++)
+		if (strncmp(words, slips[i].words, strlen(slips[i].words)) == 0 &&
+			(!slips[i].found[0] || strchr(slips[i].found, data[at])))
+			return slips[i].guess;
+	return "";
+}
+
 static int parse_error(
 	const char *data, size_t len, const json_error_t *e, struct document_error *err)
 {
 	enum json_error_code code = json_error_code(e);
+	const char *words;
 	size_t end = e->position > 0 && (size_t)e->position <= len ? (size_t)e->position : 1;
 	size_t begin = end - 1;
 
@@ -358,10 +401,10 @@ static int parse_error(
 			end - begin < 80 ? (int)(end - begin) : 80, data + begin);
 		return -EEXIST;
 	}
-	reject_json_at(err, err->line, err->column,
-		code == json_error_end_of_input_expected
+	words = code == json_error_end_of_input_expected
 			? "unexpected text after the end of the document"
-			: e->text);
+			: e->text;
+	snprintf(err->message, sizeof(err->message), "%s%s", words, guess_json(data, begin, words));
 	return -EBADMSG;
 }
 

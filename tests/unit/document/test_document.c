@@ -135,6 +135,41 @@ static void json__what_is_not_good__is_refused_with_its_place(void **state)
 			table[i].column, table[i].why);
 }
 
+static void json__with_a_slip__is_refused_with_a_remedy(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned line, column;
+		const char *why;
+	} table[] = {
+		{"{\"a\": 1,}", 1, 9, "near '}': remove the comma before it"},
+		{"{\"a\": 1,\r\n\t}", 2, 2, "near '}': remove the comma before it"},
+		{"{\"a\": [1, ]}", 1, 11, "near ']': remove the comma before it"},
+		{"{\"a\": 1,, \"b\": 2}", 1, 9, "near ',': one comma too many"},
+		{"{\"a\": 1 \"b\": 2}", 1, 11, "near '\"b\"': is the comma missing before it?"},
+		{"{\"a\": [1 2]}", 1, 10, "near '2': is the comma missing before it?"},
+		{"{'a': 1}", 1, 2, "texts and keys are in double quotes"},
+		{"{\"a\": 'x'}", 1, 7, "texts and keys are in double quotes"},
+		{"{a: 1}", 1, 2, "near 'a': keys are in double quotes"},
+		{"{\"a\" 1}", 1, 6, "near '1': a key is followed by a colon"},
+		{"{\"a\": True}", 1, 10, "near 'True': write true"},
+		{"{\"a\": False}", 1, 11, "near 'False': write false"},
+		{"{\"a\": None}", 1, 10, "near 'None': write null"},
+		{"{\"a\": .5}", 1, 7, "a number needs a digit before the point"},
+		{"{ // x\n}", 1, 3, "JSON has no comments"},
+		{"# x\n{}", 1, 1, "JSON has no comments"},
+		{"{\"a\": 1", 1, 7, "near end of file: it ends too early"},
+		{"{\"a\": \"x}", 1, 9, "is the quote missing at its end?"},
+		{"{\"a\": \"\t\"}", 1, 7, "in a text write \\n, \\t or \\u"},
+		{"{\"a\": \"\\x\"}", 1, 9, "write a backslash as \\\\"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		refused(DOCUMENT_JSON, table[i].text, strlen(table[i].text), table[i].line,
+			table[i].column, table[i].why);
+}
+
 /* Either reader, or the reader of JSON that stands before that of YAML. */
 static void refused_by_all(
 	const char *text, size_t len, unsigned line, unsigned column, const char *why)
@@ -1073,6 +1108,7 @@ int main(void)
 		cmocka_unit_test(json__errors_behind_many_backslashes__are_told_in_linear_time),
 		cmocka_unit_test(yaml__what_is_not_good__is_refused_with_its_place),
 		cmocka_unit_test(json__what_is_not_good__is_refused_with_its_place),
+		cmocka_unit_test(json__with_a_slip__is_refused_with_a_remedy),
 		cmocka_unit_test(
 			json_and_yaml__refuse_the_same_with_the_same_words_at_the_same_place),
 		cmocka_unit_test(yaml__characters_that_readers_differ_on__are_refused),
