@@ -123,17 +123,18 @@ static bool begins_digest(const char *text, const char *digest)
 	return len >= LEAST_DIGEST && strncasecmp(text, digest, len) == 0;
 }
 
-static const char no_version[] = "version must be a text, or a list of texts";
-
-/* Is the rollout about this version, or these bytes? */
+/* Is this version, or are these bytes, in the list, or the text? */
 static int match_versions(const struct node *n, const char *version, const char *digest,
 	bool *ret_match, char why[FILE_WHY])
 {
 	const struct node *last = n->type == NODE_LIST ? NULL : n->next;
 	uint64_t hash = etag_hash(version);
 	const char *about = "";
+	char no_version[64];
 
 	*ret_match = false;
+	snprintf(
+		no_version, sizeof(no_version), "%.16s must be a text, or a list of texts", n->key);
 	if (n->type == NODE_LIST && !n->first)
 		return fail_at(why, n, no_version);
 	for (const struct node *v = n->type == NODE_LIST ? n->first : n; v != last; v = v->next) {
@@ -171,7 +172,7 @@ static int match_labels(const struct node *map, const struct rollout_host *host,
 /* ---- the document ---- */
 
 struct plan { /* NULL: no such key */
-	const struct node *percent, *salt, *labels, *version, *waves, *plan;
+	const struct node *percent, *salt, *labels, *version, *only, *waves, *plan;
 };
 
 static int read_plan(const struct node *root, struct plan *ret, char why[FILE_WHY])
@@ -184,6 +185,7 @@ static int read_plan(const struct node *root, struct plan *ret, char why[FILE_WH
 		{"salt", &ret->salt},
 		{"labels", &ret->labels},
 		{"version", &ret->version},
+		{"only", &ret->only},
 		{"waves", &ret->waves},
 		{"plan", &ret->plan},
 	};
@@ -197,7 +199,8 @@ static int read_plan(const struct node *root, struct plan *ret, char why[FILE_WH
 			i++;
 		if (i == sizeof(keys) / sizeof(keys[0])) {
 			snprintf(sentence, sizeof(sentence),
-				"there is no key %.40s: percent, salt, labels, version and waves "
+				"there is no key %.40s: percent, salt, labels, version, only and "
+				"waves "
 				"are the keys of a rollout",
 				n->key);
 			return fail_at(why, n, sentence);
@@ -231,9 +234,8 @@ int rollout_decide(const struct node *root, const struct rollout_host *host, con
 	const char *version, const char *digest, bool *ret_takes, char why[FILE_WHY])
 {
 	const char *salt = config;
-	bool about = true;
+	bool about = true, of_this = true, match = true;
 	double percent = 100;
-	bool match = true;
 	struct plan plan;
 	int r = read_plan(root, &plan, why);
 
@@ -241,6 +243,8 @@ int rollout_decide(const struct node *root, const struct rollout_host *host, con
 		r = read_text(plan.salt, "salt must be a text", &salt, why);
 	if (r == 0 && plan.version)
 		r = match_versions(plan.version, version, digest, &about, why);
+	if (r == 0 && plan.only)
+		r = match_versions(plan.only, version, digest, &of_this, why);
 	if (r == 0 && plan.percent)
 		r = read_share(plan.percent, &percent, why);
 	if (r == 0 && plan.waves)
@@ -249,8 +253,13 @@ int rollout_decide(const struct node *root, const struct rollout_host *host, con
 		r = match_labels(plan.labels, host, &match, why);
 	if (r)
 		return r;
-	*ret_takes = true;
-	if (!about)
+	*ret_takes = of_this;
+	if (!of_this)
+		snprintf(why, FILE_WHY,
+			"the rollout is of another version alone: when that one is finished or "
+			"aborted, "
+			"this one comes");
+	if (!of_this || !about)
 		return 0;
 	if (match)
 		return check_share(percent, salt, host->name, ret_takes, why);

@@ -7,6 +7,7 @@
  *     version: "42"          # it is about this one (or these: a list); any other is for everybody;
  *                            # a version by its server's name for it, or its bytes by 12 digits or
  *                            # more of their digest, so that the same under another name is meant
+ *     only: "42"             # no host takes any other new version than this one (or these)
  *     waves:                 # instead of percent; before the first one nobody
  *       - {at: 2026-11-21T03:00:00Z, percent: 1}
  *       - {at: 2026-11-21T04:00:00Z, percent: 100}

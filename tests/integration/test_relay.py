@@ -203,6 +203,10 @@ class Etcd(Case):
         e.put('/other/web.yaml', 'n: 1')
         e.delete('/app/team/web.yaml')
         self.assertNotIn('version', subscriber.wait('team/web', seq=6))
+        # a rollout document makes the agents of its config pull; its version is none of theirs, and its driver's notes are nobody's news
+        e.put('/app/team/web.rollout#driver', '{}')
+        e.put('/app/team/web.rollout', '{}')
+        self.assertNotIn('version', subscriber.wait('team/web', seq=7))
         e.put_all({'/app/a.json': '1', '/app/b': '2'})
         subscriber.wait('a', start=0, seq=1)
         subscriber.wait('b', start=0, seq=1)

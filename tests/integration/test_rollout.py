@@ -143,6 +143,11 @@ configs:
         self.assertIn('paused at 20%', self.rollout('pause')[0])
         self.ends(driver, 1, r'paused by .* at 20%: `pullet rollout resume web` goes on')
         self.assertIn('is paused, at 20%', self.rollout('start', check=1)[1])
+        # nobody takes another version meanwhile, not where the waves have come either
+        self.publish(5)
+        self.until_state(lambda s: all(h['state'] == 'held' and h['rejected'] == v(5) for h in s['fleet']['hosts']))
+        self.assertEqual((self.running(3), self.running(5)), (self.below(20), set()))
+        self.publish(3)
         driver = self.drive('resume')
         driver.log.wait('the next wave comes in 1h', timeout=PATIENCE)
         out, error = self.rollout('abort')
@@ -247,6 +252,21 @@ class Driver(Case):
         self.assertIn('the rollout is finished', self.lines(driver, 0))
         self.assertEqual(self.document()['plan']['why'], '')
 
+    def test_hosts_that_never_decide_pause_it_and_a_resume_goes_on_without_them(self):
+        lost = self.half[0]
+        driver = self.drive('start', '--version', 'v2', '--waves', '50,100', '--every', '0s', '--timeout', '2s')
+        driver.log.wait('wave 1 of 2')
+        self.receive(self.half[1:], version='v2')
+        self.etcd.delete(PREFIX + lost)  # it died after the start
+        out = self.lines(driver, 4)
+        self.assertRegex(out, rf'paused at 50%: 1 host has not decided in 2s \(resume goes on without those in trouble\): {lost} \(silent\)')
+        self.assertEqual(self.document()['plan']['state'], 'paused')
+        driver = self.drive('resume')
+        driver.log.wait('1 host is silent, failing or without a version: not waited for')
+        driver.log.wait('wave 2 of 2')
+        self.receive([h for h in self.hosts if h != lost], version='v2')
+        self.assertIn('the rollout is finished', self.lines(driver, 0))
+
     def test_without_a_receipt_nothing_is_finished(self):
         for host in self.hosts:
             self.etcd.delete(PREFIX + host)
@@ -307,6 +327,15 @@ class Driver(Case):
         self.assertEqual(self.document()['percent'], 0)
         self.receive(self.half, state='held', rejected='v2', why='rollout: not yet')
         driver.log.wait('wave 1 of 1: v2 goes to 100%: 20 hosts')
+        self.assertEqual(self.document()['only'], 'v2')
+        self.rollout('abort')
+        self.lines(driver, 1)
+        self.assertNotIn('only', self.document())
+        # what was aborted is not driven once more, unless it is named
+        driver = self.drive('start', '--waves', '100%')
+        driver.log.wait('new versions are held back by all hosts: publish it now')
+        self.receive(self.half[:1], state='held', rejected='v3', why='rollout: not yet')
+        driver.log.wait('wave 1 of 1: v3 goes to 100%: 20 hosts')
         self.rollout('abort')
         self.lines(driver, 1)
         # none had come: nothing is let through

@@ -98,6 +98,21 @@ static void name_changed(struct daemon *d, const char *key, size_t len, const ch
 	}
 }
 
+static bool key_ends_in(const char *key, size_t len, const char *ending)
+{
+	size_t n = strlen(ending);
+
+	return len >= n && memcmp(key + len - n, ending, n) == 0;
+}
+
+/* The commands' notes beside a rollout document are nobody's news, and the document's own version
+ * is not that of the config whose name it has. */
+static void key_changed(struct daemon *d, const char *key, size_t len, const char *version)
+{
+	if (!key_ends_in(key, len, "#driver"))
+		name_changed(d, key, len, key_ends_in(key, len, ".rollout") ? NULL : version);
+}
+
 static void source_changed(void *arg, const char *key, size_t key_len, const char *version)
 {
 	struct source *s = arg;
@@ -110,7 +125,7 @@ static void source_changed(void *arg, const char *key, size_t key_len, const cha
 		prefix++; /* its keys begin without */
 	len = strlen(prefix);
 	if (key && key_len >= len && memcmp(key, prefix, len) == 0) {
-		name_changed(d, key + len, key_len - len, version);
+		key_changed(d, key + len, key_len - len, version);
 	} else {
 		relay_missed(d->relay, "the source cannot say what changed", s->label, 0);
 		turn_soon(d);

@@ -38,6 +38,7 @@ struct drive {
 	bool hold_announced;
 	uint64_t settled_ms, said_ms; /* 0 = not yet */
 	uint64_t vain_ms;             /* since then no host runs it; 0 = one does */
+	uint64_t open_ms; /* since then the same wave waits for hosts; 0 = it does not */
 };
 
 /* ---- output ---- */
@@ -208,7 +209,7 @@ static int learn_version(struct drive *d, const struct roster_row *rows, size_t 
 {
 	struct plan next = d->plan;
 	const char *version;
-	int found = tally_held_version(rows, count, &version);
+	int found = tally_held_version(&d->plan, rows, count, &version);
 
 	if (!d->hold_announced)
 		say_progress(d, found == 0
@@ -252,7 +253,7 @@ static void announce_wave(struct drive *d, const struct tally *t)
 	if (d->wave == d->plan.wave)
 		return;
 	d->wave = d->plan.wave;
-	d->settled_ms = 0;
+	d->settled_ms = d->open_ms = 0;
 	d->said_ms = loop_now_ms(d->loop);
 	say_progress(d, "wave %zu of %zu: %s goes to %s%%: %zu host%s", d->wave, d->plan.wave_count,
 		d->plan.version, plan_percent_text(plan_percent(&d->plan), text), t->begun.hosts,
@@ -293,9 +294,16 @@ static void show_wave_progress(const struct drive *d, const struct tally *t, siz
 	buffer_fini(&clean);
 }
 
-static void say_open_hosts(struct drive *d, const struct tally *t, size_t open)
+static void append_open_hosts(struct buffer *out, const struct tally *t)
 {
 	static const enum tally_stand stands[] = {TALLY_TROUBLED, TALLY_UNDECIDED, TALLY_HELD};
+
+	for (size_t i = 0; i < sizeof(stands) / sizeof(stands[0]); i++)
+		append_hosts(out, t, stands[i]);
+}
+
+static void say_open_hosts(struct drive *d, const struct tally *t, size_t open)
+{
 	struct buffer hosts;
 	uint64_t now_ms = loop_now_ms(d->loop);
 
@@ -304,8 +312,7 @@ static void say_open_hosts(struct drive *d, const struct tally *t, size_t open)
 		return;
 	d->said_ms = now_ms;
 	buffer_init(&hosts, 1u << 14);
-	for (size_t i = 0; i < sizeof(stands) / sizeof(stands[0]); i++)
-		append_hosts(&hosts, t, stands[i]);
+	append_open_hosts(&hosts, t);
 	say_progress(d, "wave %zu of %zu waits for %zu host%s: %s", d->plan.wave,
 		d->plan.wave_count, open, plural(open), hosts.data ? hosts.data : "");
 	buffer_fini(&hosts);
@@ -346,6 +353,30 @@ static int wait_for_first(struct drive *d, const struct tally *t, size_t open)
 	return GO_ON;
 }
 
+/* Other hosts run the version, these have not decided: among thousands some die for good. */
+static int wait_for_open(struct drive *d, const struct tally *t, size_t open)
+{
+	uint64_t now_ms = loop_now_ms(d->loop);
+	char text[1024], why[RECEIPT_WHY], limit[24];
+	struct buffer hosts;
+
+	d->open_ms = d->open_ms ? d->open_ms : now_ms;
+	if (now_ms - d->open_ms < d->plan.timeout_ms) {
+		say_open_hosts(d, t, open);
+		return GO_ON;
+	}
+	buffer_init(&hosts, 1u << 14);
+	append_open_hosts(&hosts, t);
+	snprintf(text, sizeof(text),
+		"%zu host%s not decided in %s (resume goes on without those in "
+		"trouble): %s",
+		open, open == 1 ? " has" : "s have",
+		settings_duration_text(d->plan.timeout_ms, limit), hosts.data ? hosts.data : "");
+	buffer_fini(&hosts);
+	receipt_why(text, why);
+	return end_plan(d, PLAN_PAUSED, why);
+}
+
 static int follow_wave(struct drive *d, const struct tally *t)
 {
 	size_t open = count_open(d, t);
@@ -355,10 +386,9 @@ static int follow_wave(struct drive *d, const struct tally *t)
 	if (!t->begun.stands[TALLY_RUNS])
 		return wait_for_first(d, t, open);
 	d->vain_ms = 0;
-	if (open) {
-		say_open_hosts(d, t, open);
-		return GO_ON;
-	}
+	if (open)
+		return wait_for_open(d, t, open);
+	d->open_ms = 0;
 	if (last)
 		return end_plan(d, PLAN_FINISHED, "");
 	if (!d->settled_ms) {
@@ -416,7 +446,7 @@ static int say_other(const struct drive *d)
 
 	switch (p->state) {
 	case PLAN_PAUSED:
-		if (strcmp(p->driver, o->driver) == 0) /* by wait_for_first() */
+		if (strcmp(p->driver, o->driver) == 0) /* by its timeout */
 			return cli_error(CLI_TIMED_OUT, o->command,
 				"paused at %s%%: %s; `pullet rollout resume %s` waits again, "
 				"`pullet rollout abort %s` ends it",

@@ -290,6 +290,8 @@ int plan_write(const struct plan *p, struct buffer *out)
 			json_writer_text(out, p->labels[i].name, p->labels[i].value);
 		json_writer_end_object(out);
 	}
+	if ((p->state == PLAN_RUNNING || p->state == PLAN_PAUSED) && p->version[0])
+		json_writer_text(out, "only", p->version);
 	if (p->state == PLAN_ABORTED && p->version[0]) {
 		struct plan all = {.state = PLAN_ABORTED};
 

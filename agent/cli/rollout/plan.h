@@ -5,8 +5,8 @@
  * "aborted": [VERSION or DIGEST]}.
  * Without I/O.
  *
- * One document for both, so that one comparison protects both. While it runs it names no version to
- * the agents: another version that comes meanwhile is held back too. After an abort it names the
+ * One document for both, so that one comparison protects both. Once its version is known the agents
+ * take no other one while it runs or is paused. After an abort it names the
  * version and its bytes, and those that were aborted before it, so that any other reaches all hosts
  * at once, and the same bytes under another name none.
  *

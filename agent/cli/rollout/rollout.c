@@ -136,7 +136,7 @@ static void warn_unknown(const struct rollout *r, const struct roster_row *rows,
 
 	if (!version[0] || tally_know(rows, count, version))
 		return;
-	if (tally_held_version(rows, count, &held) == 1)
+	if (tally_held_version(&r->plan, rows, count, &held) == 1)
 		cli_note(r->command,
 			"no host has seen %s yet, and %s is what they hold back: if you mean that "
 			"one, `pullet rollout abort %s`, and start again",

@@ -190,14 +190,25 @@ const char *tally_digest(const struct roster_row *rows, size_t count, const char
 	return found;
 }
 
-int tally_held_version(const struct roster_row *rows, size_t count, const char **ret)
+static bool was_aborted(const struct plan *p, const struct receipt_config *c)
+{
+	for (size_t i = 0; i < p->aborted_count; i++)
+		if (strcmp(p->aborted[i], c->rejected) == 0 ||
+			strcmp(p->aborted[i], c->rejected_digest) == 0)
+			return true;
+	return false;
+}
+
+int tally_held_version(
+	const struct plan *p, const struct roster_row *rows, size_t count, const char **ret)
 {
 	int found = 0;
 
 	for (size_t i = 0; found < 2 && i < count; i++) {
 		const struct receipt_config *c = rows[i].runs;
 
-		if (rows[i].silent || !is_held_by_rollout(c) || !c->rejected[0])
+		if (rows[i].silent || !is_held_by_rollout(c) || !c->rejected[0] ||
+			was_aborted(p, c))
 			continue;
 		if (!found)
 			*ret = c->rejected;

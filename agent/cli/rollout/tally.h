@@ -48,7 +48,9 @@ int tally_least(const struct plan *p, const char *config, const struct roster_ro
 /* The digest of a version's bytes by the receipts. NULL: none has it. "": receipts disagree (hosts
  * compose different documents of it), or a host runs these bytes as another version. */
 const char *tally_digest(const struct roster_row *rows, size_t count, const char *version);
-/* The version that hosts hold for the rollout: 1 and *ret; 0: none does; 2: they hold several. */
-int tally_held_version(const struct roster_row *rows, size_t count, const char **ret);
+/* The version that hosts hold for the rollout, but for those that it has as aborted: 1 and *ret; 0:
+ * none does; 2: they hold several. */
+int tally_held_version(
+	const struct plan *p, const struct roster_row *rows, size_t count, const char **ret);
 
 #endif

@@ -13,6 +13,10 @@
 #include "tests/unit/fixture/fault_crypto.h"
 #include "verify/rollout.h"
 
+#define OTHER_ALONE                                                                                \
+	"the rollout is of another version alone: when that one is finished or aborted, this one " \
+	"comes"
+
 static char zone[] = "zone", eu[] = "eu-1", tier[] = "tier", gold[] = "gold";
 static const struct settings_label labels[] = {{zone, eu}, {tier, gold}};
 static const int64_t noon = INT64_C(1795262400000); /* 2026-11-21T12:00:00Z */
@@ -96,6 +100,12 @@ static void decide__in_each_case__says_who_takes_it(void **state)
 		{"{version: 0123456789AB, percent: 0}", 0,
 			"this host is at 71.51 %, the rollout at 0 %"},
 		{"{version: 0123456789a, percent: 0}", 1, ""}, /* too short to mean it */
+		{"only: 42", 1, ""},
+		{"only: [41, '\"42\"']", 1, ""},
+		{"only: 0123456789ab", 1, ""},
+		{"{only: 42, percent: 0}", 0, "this host is at 71.51 %, the rollout at 0 %"},
+		{"{only: 41, version: 41}", 0, OTHER_ALONE},
+		{"only: [41, 43]", 0, OTHER_ALONE},
 		{"{version: 0123456789ac, percent: 0}", 1, ""},
 		{"waves: [{at: '2026-11-21T12:00:00Z', percent: 100}]", 1, ""},
 		{"waves: [{at: '2026-11-21T12:00:01Z', percent: 100}]", 0,
@@ -125,6 +135,7 @@ static void decide__of_what_is_no_rollout__refuses_it_with_its_place(void **stat
 		{"percent: 100.00000000000002", "1:10: percent must be a number from 0 to 100"},
 		{"percent: -0.0000001", "1:10: percent must be a number from 0 to 100"},
 		{"version: true", "1:10: version must be a text, or a list of texts"},
+		{"only: {}", "1:7: only must be a text, or a list of texts"},
 		{"version: []", "1:10: version must be a text, or a list of texts"},
 		{"version: ['1', {}]", "1:16: version must be a text, or a list of texts"},
 		{"labels: {a: null}", "1:13: a label's value must be a text"},
@@ -137,8 +148,8 @@ static void decide__of_what_is_no_rollout__refuses_it_with_its_place(void **stat
 			"1:14: at must be a time like 2026-11-21T03:00:00Z"},
 		{"waves: [{at: '2026-11-21T03:00:00Z', percent: 101}]",
 			"1:47: percent must be a number from 0 to 100"},
-		{"precent: 10", "1:10: there is no key precent: percent, salt, labels, version and "
-				"waves are the keys of a rollout"},
+		{"precent: 10", "1:10: there is no key precent: percent, salt, labels, version, "
+				"only and waves are the keys of a rollout"},
 		{"percent: ten", "1:10: percent must be a number from 0 to 100"},
 		{"percent: -1", "1:10: percent must be a number from 0 to 100"},
 		{"percent: 100.5", "1:10: percent must be a number from 0 to 100"},

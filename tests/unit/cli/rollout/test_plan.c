@@ -40,7 +40,8 @@ static void write__then_read__is_the_same(void **state)
 	buffer_init(&text, ROLLOUT_MAX_BYTES);
 	assert_int_equal(plan_write(&p, &text), 0);
 	assert_string_equal(text.data,
-		"{\"percent\":12.5,\"salt\":\"s\",\"labels\":{\"zone\":\"eu\"},\"plan\":{\"v\":1,"
+		"{\"percent\":12.5,\"salt\":\"s\",\"labels\":{\"zone\":\"eu\"},\"only\":\"43\","
+		"\"plan\":{\"v\":1,"
 		"\"state\":\"running\",\"version\":\"43\",\"waves\":[1,12.5,100],\"wave\":2,"
 		"\"every_ms\":600000,\"abort_at\":2,\"driver\":\"0123456789abcdef\","
 		"\"by\":\"root (uid 0) at "
@@ -103,11 +104,13 @@ static void agents__in_each_state__take_what_it_says(void **state)
 	assert_false(takes(&p, "h7", "44")); /* another one that comes meanwhile */
 	p.wave = 3;
 	assert_true(takes(&p, "h7", "43"));
+	assert_false(takes(&p, "h7", "44")); /* nor where the waves have come */
 	p.wave = 0;
 	assert_false(takes(&p, "h7", "43"));
 	p.wave = 3;
 	p.state = PLAN_PAUSED;
 	assert_true(takes(&p, "h7", "43"));
+	assert_false(takes(&p, "h7", "44"));
 	p.state = PLAN_FINISHED;
 	assert_true(takes(&p, "h7", "44"));
 	p.state = PLAN_ABORTED;
@@ -186,10 +189,10 @@ static void read__what_is_no_plan__says_what(void **state)
 	static const struct {
 		const char *text, *why;
 	} table[] = {
-		{"percent: 10\nfoo: 1\n",
-			"2:6: there is no key foo: percent, salt, labels, version and waves are "
-			"the "
-			"keys of a rollout"},
+		{"percent: 10\nfoo: 1\n", "2:6: there is no key foo: percent, salt, labels, "
+					  "version, only and waves are "
+					  "the "
+					  "keys of a rollout"},
 		{"percent: [", "2:1: "},
 		{"percent: 101", "1:10: percent must be a number from 0 to 100"},
 		{"labels: 7", "1:9: labels must be a mapping of names to texts"},

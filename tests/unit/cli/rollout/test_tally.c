@@ -163,21 +163,30 @@ static void count__of_a_document_by_hand__is_who_takes_it_now(void **state)
 
 static void held_version__of_hosts__is_known_when_they_agree(void **state)
 {
+	struct plan p = {.aborted_count = 0};
 	const char *version = NULL;
 
 	(void)state;
 	make_hosts("42", RECEIPT_OK);
-	assert_int_equal(tally_held_version(rows, HOSTS, &version), 0);
+	assert_int_equal(tally_held_version(&p, rows, HOSTS, &version), 0);
 	runs[1] = on("42", RECEIPT_HELD, "41", "operator: by root");
 	runs[2] = on("42", RECEIPT_REJECTED, "40", "schema: x");
-	assert_int_equal(tally_held_version(rows, HOSTS, &version), 0);
+	assert_int_equal(tally_held_version(&p, rows, HOSTS, &version), 0);
 	runs[3] = runs[4] = on("42", RECEIPT_HELD, "43", "rollout: x");
-	assert_int_equal(tally_held_version(rows, HOSTS, &version), 1);
+	assert_int_equal(tally_held_version(&p, rows, HOSTS, &version), 1);
 	assert_string_equal(version, "43");
 	runs[5] = on("42", RECEIPT_HELD, "44", "rollout: x");
-	assert_int_equal(tally_held_version(rows, HOSTS, &version), 2);
+	assert_int_equal(tally_held_version(&p, rows, HOSTS, &version), 2);
 	rows[5].silent = true;
-	assert_int_equal(tally_held_version(rows, HOSTS, &version), 1);
+	assert_int_equal(tally_held_version(&p, rows, HOSTS, &version), 1);
+	snprintf(p.aborted[p.aborted_count++], sizeof(p.aborted[0]), "43"); /* not once more */
+	assert_int_equal(tally_held_version(&p, rows, HOSTS, &version), 0);
+	rows[5].silent = false;
+	assert_int_equal(tally_held_version(&p, rows, HOSTS, &version), 1);
+	assert_string_equal(version, "44");
+	runs[5].rejected_digest = "0123456789abcdef";
+	snprintf(p.aborted[p.aborted_count++], sizeof(p.aborted[0]), "0123456789abcdef");
+	assert_int_equal(tally_held_version(&p, rows, HOSTS, &version), 0);
 }
 
 static void digest__of_a_version__is_the_one_that_a_host_has_of_it(void **state)
