@@ -24,13 +24,14 @@ static bool put_path(char path[PLACES_PATH], const char *base, const char *below
 	return snprintf(path, PLACES_PATH, "%s%s", base, below) < PLACES_PATH;
 }
 
-/* base, else HOME and what is below it, then tail. */
+/* base, else HOME and what is below it, then tail. False: root, and the service's user, whose home
+ * is the host's state directory, have none of their own. */
 static bool put_own(char path[PLACES_PATH], const char *base, const char *in_home, const char *tail)
 {
 	const char *home = absolute(secure_getenv("HOME"));
 	char above[PLACES_PATH];
 
-	if (geteuid() == 0)
+	if (geteuid() == 0 || (home && strcmp(home, SETTINGS_DEFAULT_STATE_DIR) == 0))
 		return false;
 	if (absolute(base))
 		return put_path(path, base, tail);

@@ -62,8 +62,8 @@ static void report_endpoint(
 	subscriber_get_status(e->push, i, &s);
 	if (s.state == PUSH_REFUSED)
 		doctor_add(l, DOCTOR_ERROR, s.endpoint,
-			"put the keys right here or there (pullet keygen prints the public one "
-			"again); no restart is needed",
+			"put the keys right here or there (FILE.pub beside a secret key has the "
+			"public one); no restart is needed",
 			"refused: %s", s.error ? s.error : "the handshake failed");
 	else if (s.connects == 0)
 		doctor_add(l, DOCTOR_ERROR, s.endpoint,

@@ -152,12 +152,23 @@ static void places__of_root__are_the_hosts(void **state)
 	assert_false(places_own_runtime_dir(path));
 }
 
+static void places__of_the_services_user__are_the_hosts_also_before_its_first_start(void **state)
+{
+	(void)state;
+	setenv("HOME", SETTINGS_DEFAULT_STATE_DIR, 1);
+	assert_string_equal(places_state_dir(path), SETTINGS_DEFAULT_STATE_DIR);
+	assert_string_equal(places_configuration(path), SETTINGS_DEFAULT_PATH);
+	setenv("HOME", SETTINGS_DEFAULT_STATE_DIR "x", 1);
+	assert_string_not_equal(places_state_dir(path), SETTINGS_DEFAULT_STATE_DIR);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, become_user, become_who_it_was)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(places__of_an_ordinary_user__are_in_the_home),
+		CASE(places__of_the_services_user__are_the_hosts_also_before_its_first_start),
 		CASE(places__with_xdg_variables__are_there),
 		CASE(places__with_a_relative_variable__do_not_heed_it),
 		CASE(runtime_dir__of_another_user__is_not_taken),

@@ -92,9 +92,9 @@ static void endpoint__that_answers__is_good(void **state)
 
 static void endpoint__that_refuses__is_an_error(void **state)
 {
-	static const char remedy[] =
-		" -> put the keys right here or there (pullet keygen prints the public one again); "
-		"no restart is needed\n";
+	static const char remedy[] = " -> put the keys right here or there (FILE.pub beside a "
+				     "secret key has the public one); "
+				     "no restart is needed\n";
 
 	(void)state;
 	statuses[0] = (struct subscriber_status){.state = PUSH_REFUSED, .error = "wrong key"};
