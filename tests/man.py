@@ -1,6 +1,6 @@
 #!/usr/bin/python3
 """Holds the man pages against the programs: options, commands, exit codes, environment, functions, references. Both ways: what a page lacks, and
-what it has that no program knows. And the commands that they and README.md show. (The keys of the configuration are held against pullet.yaml(5) by tests/unit/settings/test_settings.c.)
+what it has that no program knows. And the commands that they and README.md show. (The keys of the configuration are held against pullet.yaml(5) by tests/unit/settings/test_page.c.)
 
 Usage: tests/man.py [--self-test]    PULLET_BUILD is where the programs are. Ends with "N passed, N failed".
 """

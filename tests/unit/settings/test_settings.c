@@ -2439,7 +2439,7 @@ static void load__names_of_later_files__are_found(void **state)
 		strstr(told.text[2], "/pullet.yaml:1:18: report needs a server of the kind etcd"));
 }
 
-/* ---- examples and man page ---- */
+/* ---- examples ---- */
 
 static void examples__all__are_good(void **state)
 {
@@ -2456,55 +2456,6 @@ static void examples__all__are_good(void **state)
 		settings_free(s);
 		free(text);
 	}
-}
-
-/* The keys of one mapping, as the message about an unknown one lists them. */
-static void each_key(const char *text, const char *example)
-{
-	char want[64];
-	struct settings *s;
-	const char *p;
-	size_t n = 0, len;
-
-	assert_true(parse(text, &s) > 0);
-	p = strstr(told.text[0], "the keys there are ");
-	assert_non_null(p);
-	for (p += strlen("the keys there are "); *p; p += len + 2 * (p[len] == ','), n++) {
-		len = strcspn(p, ",");
-		snprintf(want, sizeof(want), "%.*s:", (int)len, p);
-		if (!strstr(example, want))
-			fail_msg("the full example lacks %s", want);
-	}
-	assert_true(n >= 2);
-}
-
-static void examples__full_one__has_every_key(void **state)
-{
-	char *example = source_read("etc/pullet.everything.yaml");
-
-	(void)state;
-	each_key("zzzzzz: 1\n", example);
-	each_key("agent: {zzzzzz: 1}\n", example);
-	each_key("agent: {log: {zzzzzz: 1}}\n", example);
-	each_key("push: [{zzzzzz: 1}]\n", example);
-	each_key("configs: {web: {zzzzzz: 1}}\n", example);
-	each_key("configs: {web: {from: [{zzzzzz: 1}]}}\n", example);
-	each_key("configs: {web: {verify: {zzzzzz: 1}}}\n", example);
-	each_key("configs: {web: {guard: {zzzzzz: 1}}}\n", example);
-	each_key("configs: {web: {format: {zzzzzz: 1}}}\n", example);
-	each_key("configs: {web: {check: {zzzzzz: 1}}}\n", example);
-	each_key("configs: {web: {reload: {zzzzzz: 1}}}\n", example);
-	each_key("configs: {web: {reload: {on: [{zzzzzz: 1}]}}}\n", example);
-	each_key("configs: {web: {probe: {zzzzzz: 1}}}\n", example);
-	each_key("servers: {a: {zzzzzz: 1}}\n", example);
-	each_key("servers: {a: {tls: {zzzzzz: 1}}}\n", example);
-	each_key("servers: {a: {auth: {zzzzzz: 1}}}\n", example);
-	each_key("servers: {a: {auth: {basic: {zzzzzz: 1}}}}\n", example);
-	each_key("servers: {a: {kind: s3, auth: {access_key: {zzzzzz: 1}}}}\n", example);
-	each_key("configs: {web: {bootstrap: {zzzzzz: 1}}}\n", example);
-	each_key("configs: {web: {rollout: {zzzzzz: 1}}}\n", example);
-	each_key("report: {zzzzzz: 1}\n", example);
-	free(example);
 }
 
 /* ---- the push channel's keys ---- */
@@ -2592,15 +2543,6 @@ static void push__bad_keys__names_place_and_remedy(void **state)
 		"t.yaml:1:32: curve has no server_key, which it needs");
 }
 
-static void push__keys__are_in_the_full_example(void **state)
-{
-	char *example = source_read("etc/pullet.everything.yaml");
-
-	(void)state;
-	each_key("push: [{curve: {zzzzzz: 1}}]\n", example);
-	free(example);
-}
-
 #define WITH_FOLDER(test) cmocka_unit_test_setup_teardown(test, make_temporary, remove_temporary)
 
 int main(void)
@@ -2667,11 +2609,9 @@ int main(void)
 		cmocka_unit_test(report__bad__names_place_and_remedy),
 		WITH_FOLDER(load__names_of_later_files__are_found),
 		cmocka_unit_test(examples__all__are_good),
-		cmocka_unit_test(examples__full_one__has_every_key),
 		cmocka_unit_test(push__with_keys__takes_them_over),
 		cmocka_unit_test(push__in_plain_text__leaves_this_host_only_when_told_to),
 		cmocka_unit_test(push__bad_keys__names_place_and_remedy),
-		cmocka_unit_test(push__keys__are_in_the_full_example),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
