@@ -1,5 +1,5 @@
 #!/usr/bin/python3
-"""Holds the man pages against the programs: options, commands, exit codes, environment, functions, references. Both ways: what a page lacks, and
+"""Holds the man pages against the programs: options, commands, exit codes, environment, functions, metrics, references. Both ways: what a page lacks, and
 what it has that no program knows. And the commands that they and README.md show. (The keys of the configuration are held against pullet.yaml(5) by tests/unit/settings/test_page.c.)
 
 Usage: tests/man.py [--self-test]    PULLET_BUILD is where the programs are. Ends with "N passed, N failed".
@@ -160,6 +160,19 @@ def check_examples(text, programs):
     return faults, len(shown)
 
 
+def check_metrics(page, source):
+    """Each row of the table of metrics has its item, which begins with the row's help; no other item is there."""
+    table = {m[1]: ''.join(re.findall(r'"([^"]*)"', m[2]))
+             for m in re.finditer(r'\{"(\w+)", (?:GAUGE|COUNTER|HISTOGRAM|METRIC_INFO), \w+,((?:\s*"[^"]*")+)', read(source))}
+    items = {m[1]: m[2] for m in re.finditer(r'^\.It Cm (\w+)(?: Pq \w+)?\n(.*?)(?=^\.It |^\.El)', page, re.M | re.S)}
+    faults = differ('metrics', set(items), set(table)) if table else [f'no metric is found in {source}, which cannot be']
+    for name in sorted(set(items) & set(table)):
+        said = ' '.join(re.sub(r'^\.(Cm|Ql|Dv|Pa|Pq|Ic|Xr) ', '', line) for line in items[name].splitlines()).replace('\\-', '-')
+        if not re.sub(r' +(?=[,.;:)])', '', said).startswith(table[name]):
+            faults.append(f'metrics: the paragraph of {name} begins otherwise than its help in {source}: {table[name]!r}')
+    return faults
+
+
 def check_references(name, page, pages):
     """Each of our pages that is named exists, and SEE ALSO leads to all the others."""
     refers = {f'{a}.{b}' for a, b in re.findall(r'\bXr ((?:lib)?pullet[a-z.]*) (\d)', page)}
@@ -177,7 +190,9 @@ def check(pages, programs):
     results = [('pullet.1', check_pullet(pages['pullet.1'], programs)), ('pulletd.8', check_options(pages['pulletd.8'], programs)),
                ('pullet.1', check_environment(pages['pullet.1'], glob_sources('agent/cli/**/*.c', 'lib/*.c', 'agent/settings/places.c'))),
                ('pulletd.8', check_environment(pages['pulletd.8'], daemon)),
-               ('libpullet.3', check_environment(pages['libpullet.3'], glob_sources('lib/*.c'))), ('libpullet.3', check_functions(pages['libpullet.3']))]
+               ('libpullet.3', check_environment(pages['libpullet.3'], glob_sources('lib/*.c'))), ('libpullet.3', check_functions(pages['libpullet.3'])),
+               ('pulletd.8', check_metrics(section(pages['pulletd.8'], 'METRICS'), 'agent/control/metrics_table.c')),
+               ('pullet.1', check_metrics(pages['pullet.1'].partition('.Ss Metrics of a relay\n')[2].partition('\n.Ss ')[0], 'agent/cli/relay/relay_metrics.c'))]
     results += [(name, check_codes(pages[name], programs.codes[name])) for name in ('pullet.1', 'pulletd.8')]
     results += [(name, check_references(name, pages[name], pages)) for name in pages]
     for name, least in EXAMPLES.items():
@@ -193,7 +208,8 @@ def self_test(pages, programs):
              ('pullet.1', '.It Ev NO_COLOR', '.It Ev NO_COLOUR'), ('pulletd.8', 'Fl \\-dry-run', 'Fl \\-dry-ran'), ('pulletd.8', '.It 64\n', '.It 65\n'),
              ('pulletd.8', 'SSL_CERT_FILE', 'SSL_CART_FILE'), ('libpullet.3', 'Fn pullet_age_ms', 'Fn pullet_age_mm'),
              ('libpullet.3', '\tint64_t integer;', '\tint32_t integer;'), ('libpullet.3', 'PULLET_STRING, PULLET_LIST,', 'PULLET_LIST, PULLET_STRING,'), ('pullet.7', '.Xr pulletd 8', '.Xr pulletd 9'),
-             ('pullet.1', 'pullet diff web', 'pullet dif web'))
+             ('pullet.1', 'pullet diff web', 'pullet dif web'), ('pulletd.8', '.It Cm pullet_config_ready\n', '.It Cm pullet_config_red\n'),
+             ('pulletd.8', 'Queued pulls.', 'Pulls in the queue.'), ('pullet.1', '.It Cm pullet_relay_topics\n', '.It Cm pullet_relay_topic\n'))
     missed = 0
     for name, old, new in seeds:
         found, _ = check({**pages, name: pages[name].replace(old, new)}, programs)

@@ -1,6 +1,6 @@
 /*
- * Every metric, a row each. Surprising: the help is what pulletd(8) is compared with by a test, so
- * a row without its paragraph there does not pass.
+ * Every metric, a row each. Surprising: the help is what pulletd(8) is compared with by make
+ * check-man, so a row without its paragraph there does not pass.
  */
 #include "control/metrics_table.h"
 

@@ -646,6 +646,7 @@ def main():
     skipped = {getattr(test, 'test_case', test).id().removeprefix('__main__.'): reason for test, reason in result.skipped}
     for name, reason in skipped.items():
         print(f'ok - {name} # SKIP {reason}')
-    failed = len(result.failures) + len(result.errors) + len(result.unexpectedSuccesses)
+    # a test with subtests counts once, however many of them fail
+    failed = len({getattr(test, 'test_case', test).id() for test, _ in result.failures + result.errors} | {test.id() for test in result.unexpectedSuccesses})
     print(f'{max(0, result.testsRun - failed - len(skipped))} passed, {failed} failed' + (f', {len(skipped)} skipped' if skipped else ''))
     sys.exit(1 if failed else 0)

@@ -1,5 +1,4 @@
-"""GET /metrics of the real agent: the format, that each counter moves when its event happens, that the status has no number without a metric,
-that pulletd(8) has them all."""
+"""GET /metrics of the real agent: the format, that each counter moves when its event happens, that the status has no number without a metric."""
 import base64
 import contextlib
 import functools
@@ -537,7 +536,8 @@ class Metrics(Case):
             self.assertTrue(low - margin <= value <= high + margin, (path, labels, low, value, high))
         self.assertEqual({path for path in STATUS if not path.startswith('configs.rejections_by.')} - seen, set(), 'the status has no such numbers any more')
 
-    def test_the_table_is_what_is_written_and_what_the_manual_says(self):
+    def test_the_table_is_what_is_written_with_the_labels_of_the_manual(self):
+        """tests/man.py holds the names and the helps of the manual against the table."""
         with open(os.path.join(ROOT, 'agent/pulletd.8'), encoding='utf-8') as f:
             page = f.read().split('\n.Sh METRICS\n')[1].split('\n.Sh ')[0]
         told = {m[1]: m[2] for m in re.finditer(r'^\.It Cm (\w+)(?: Pq (\w+))?$', page, re.M)}
@@ -548,13 +548,9 @@ class Metrics(Case):
         self.assertEqual(set(TABLE) - set(families), not_always & set(TABLE) - set(families))
         self.assertEqual(families, {name: TABLE[name][0].replace('METRIC_INFO', 'GAUGE') for name in families})
         self.assertEqual({name: written.families[name].help for name in families}, {name: TABLE[name][1] for name in families})
-        self.assertEqual(sorted(told), sorted(TABLE), 'the table and pulletd(8)')
-        for m in re.finditer(r'^\.It Cm (\w+)(?: Pq \w+)?\n(.*?)(?=^\.It |^\.El)', page, re.M | re.S):
-            said = ' '.join(re.sub(r'^\.(Cm|Ql|Dv|Pq|Ic|Xr) ', '', line) for line in m[2].splitlines()).replace('\\-', '-')
-            self.assertTrue(re.sub(r' +(?=[,.;:)])', '', said).startswith(TABLE[m[1]][1]), f'pulletd(8) says of {m[1]}: {said!r}, its help {TABLE[m[1]][1]!r}')
         for name, family in written.families.items():
             labels = {key for _, pairs in family.samples for key, _ in pairs} - {'config', 'server', 'address', 'endpoint', 'le'}
-            self.assertEqual(labels, {told[name]} - {None}, f'the label of {name} in pulletd(8)')
+            self.assertEqual(labels, {told.get(name)} - {None}, f'the label of {name} in pulletd(8)')
 
     def test_of_each_config_there_are_at_most_15_series(self):
         """And those that its features need: an agent of hosts x configs is what a Prometheus has to keep."""

@@ -918,7 +918,8 @@ class Monitor(Case):
         self.assertEqual(m['pullet_relay_messages_total'], 500)
         relay.stop()
 
-    def test_the_table_is_what_is_written_and_what_the_manual_says(self):
+    def test_the_table_is_what_is_written_with_the_labels_of_the_manual(self):
+        """tests/man.py holds the names and the helps of the manual against the table."""
         with open(os.path.join(ROOT, 'agent/cli/pullet.1'), encoding='utf-8') as f:
             page = f.read().split('\n.Ss Metrics of a relay\n')[1].split('\n.S')[0]
         e = etcd.Etcd(self)
@@ -929,13 +930,9 @@ class Monitor(Case):
         self.assertEqual(families, {name: kind.replace('METRIC_INFO', 'GAUGE') for name, (kind, _) in METRICS.items()})
         self.assertEqual({name: family.help for name, family in written.families.items()}, {name: text for name, (_, text) in METRICS.items()})
         told = {m[1]: m[2] for m in re.finditer(r'^\.It Cm (\w+)(?: Pq (\w+))?$', page, re.M)}
-        self.assertEqual(sorted(told), sorted(METRICS), 'the table and pullet(1)')
-        for m in re.finditer(r'^\.It Cm (\w+)(?: Pq \w+)?\n(.*?)(?=^\.It |^\.El)', page, re.M | re.S):
-            said = ' '.join(re.sub(r'^\.(Cm|Ql|Pa|Pq) ', '', line) for line in m[2].splitlines())
-            self.assertEqual(re.sub(r' +(?=[,.;:)])', '', said), METRICS[m[1]][1], m[1])
         for name, family in written.families.items():
             labels = {key for _, pairs in family.samples for key, _ in pairs} - {'endpoint', 'source'}
-            self.assertEqual(labels, {told[name]} - {None}, name)
+            self.assertEqual(labels, {told.get(name)} - {None}, f'the label of {name} in pullet(1)')
         status, headers, text = self.ask('/metrics', Accept='application/openmetrics-text')
         self.assertEqual((status, headers['Content-Type'].split(';')[0]), (200, 'application/openmetrics-text'))
         Exposition(text, openmetrics=True)

@@ -1,6 +1,6 @@
 /*
- * Every metric of a relay, a row each. Surprising: the help is what pullet(1) is compared with by a
- * test, so a row without its paragraph there does not pass.
+ * Every metric of a relay, a row each. Surprising: the help is what pullet(1) is compared with by
+ * make check-man, so a row without its paragraph there does not pass.
  */
 #include "cli/relay/relay_metrics.h"
 
