@@ -411,7 +411,8 @@ sim-coverage-run: $(BUILD)/sim/sim
 	@$< --fleet --hosts 60 --seeds 20 || true
 	@$(PYTHON) tests/coverage_sim.py $(BUILD) $(if $(FUNCTIONS),--functions $(FUNCTIONS)) $(if $(LEFT),--left)
 
-layers: deps ## check who includes whom, and that the check finds seeded violations
+layers: ## check who includes whom, and that the check finds seeded violations
+	@[ -x $(PYTHON) ] || { echo '$(PYTHON) is missing: install python3' >&2; exit 1; }
 	@$(PYTHON) tests/layers/layers.py && $(PYTHON) tests/layers/layers.py --self-test
 
 lint: deps ## format, shell scripts, static analysis
