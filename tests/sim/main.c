@@ -9,6 +9,7 @@
  * that went wrong is lived again with fewer and fewer troubles: the fewest that still show it are
  * printed. Exit code: 0 = nothing was wrong.
  */
+#include <errno.h>
 #include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,8 @@ void __gcov_dump(void) __attribute__((weak));
 
 #define MAX_JOBS 64
 #define MAX_FLAWS 20 /* printed */
+#define MAX_SEEDS 10000000
+#define MAX_HOURS 1000000
 
 struct options {
 	uint64_t seeds, from, jobs;
@@ -215,6 +218,21 @@ static int live_seed(const struct options *o)
 	return !good;
 }
 
+/* A number of the option's bounds; anything else ends the program. */
+static uint64_t read_number(const char *option, const char *text, uint64_t min, uint64_t max)
+{
+	uint64_t n;
+	char *end;
+
+	errno = 0;
+	n = strtoull(text, &end, 10);
+	if (*text >= '0' && *text <= '9' && !*end && !errno && n >= min && n <= max)
+		return n;
+	fprintf(stderr, "sim: --%s \"%s\": a whole number from %llu to %llu is needed\n", option,
+		text, (unsigned long long)min, (unsigned long long)max);
+	exit(2);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct option names[] = {{"seeds", 1, NULL, 'n'}, {"from", 1, NULL, 'f'},
@@ -222,12 +240,14 @@ int main(int argc, char **argv)
 		{"until-flaw", 0, NULL, 'u'}, {"seed", 1, NULL, 's'}, {"trace", 0, NULL, 'v'},
 		{"troubles", 1, NULL, 'k'}, {"fleet", 0, NULL, 'F'}, {"hosts", 1, NULL, 'H'}, {0}};
 	struct options o = {.seeds = 1000, .from = 1, .jobs = 1, .run = life_run};
-	int c;
+	int c, i;
 
 	libc_init();
-	while ((c = getopt_long(argc, argv, "", names, NULL)) != -1) {
-		uint64_t n = optarg ? strtoull(optarg, NULL, 10) : 0;
+	while ((c = getopt_long(argc, argv, "", names, &i)) != -1) {
+		uint64_t max = c == 'n' ? MAX_SEEDS : c == 'h' ? MAX_HOURS : UINT64_MAX, n = 0;
 
+		if (optarg)
+			n = read_number(names[i].name, optarg, c == 'n', max);
 		if (c == 'n')
 			o.seeds = n;
 		else if (c == 'f')
