@@ -16,10 +16,30 @@ file=$(readlink -f "$2")
 work=$(mktemp -d) # not beside the file, which may be in the tree
 trap 'rm -rf "$work"' EXIT
 cd "$tree"
-for told in "$(sed -n '1s/.*(\(.*\)-.*/\1/p' packaging/deb/changelog)" "$(sed -n 's/^Version: *//p' packaging/rpm/pullet.spec)" \
-	"$(sed -n 's/^version = "\(.*\)"/\1/p' lib/python/pyproject.toml)"; do
+# each place that names the version: a file, and how sed finds it there; a file without that: each pullet-VERSION or pullet:VERSION in it
+places='
+packaging/deb/changelog 1s/.*(\(.*\)-.*/\1/p
+packaging/rpm/pullet.spec s/^Version: *//p
+packaging/rpm/pullet.spec /^%changelog/{n;s/.* \(.*\)-.*/\1/p}
+packaging/openapi.yaml s/^  version: //p
+packaging/container/Containerfile s/^ARG VERSION=//p
+packaging/container/Containerfile
+packaging/container/README.md
+packaging/README.md
+packaging/kubernetes/once.yaml
+packaging/kubernetes/sidecar.yaml
+packaging/kubernetes/relay.yaml
+packaging/kubernetes/base/deployment.yaml
+lib/python/pyproject.toml s/^version = "\(.*\)"/\1/p
+lib/node/package.json s/^  "version": "\(.*\)",/\1/p
+lib/java/README.md s/.*<version>\(.*\)<.version>.*/\1/p
+lib/java/README.md
+'
+printf '%s' "$places" | while read -r place script; do
+	[ -n "$place" ] || continue
+	told=$(if [ -n "$script" ]; then sed -n "$script" "$place"; else grep -oE 'pullet[:-][0-9]+(\.[0-9]+)+' "$place" | sed 's/.*[:-]//'; fi | sort -u)
 	if [ "$told" != "$version" ]; then
-		echo "this is version $version, but packaging/deb/changelog, rpm/pullet.spec or lib/python/pyproject.toml says $told" >&2
+		echo "the Makefile says version $version, $place says ${told:-none}: make them the same (CONTRIBUTING.md, A release)" >&2
 		exit 1
 	fi
 done
