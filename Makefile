@@ -478,6 +478,11 @@ demo: ## install what is missing, build, show a pull, a push, an outage and the 
 # a directory, the mode, files, the name of one that is to have another; nothing where there is no directory or no file
 put = $(if $(and $(1),$(3)),$(Q)$(INSTALL) -d '$(DESTDIR)$(1)' && $(INSTALL) -m $(2) $(3) '$(DESTDIR)$(1)/$(4)')
 
+# where links of README.md and lib/GUIDE.md point, by the same paths: a directory, the folder that they are in, files
+GUIDE      := GUIDE.md FORMAT.md cpp/example_poll.cpp java/example/netty/NettyExample.java
+LINKED     := $(addprefix lib/,$(GUIDE) go/README.md java/README.md) packaging/README.md packaging/container/README.md tests/bench/RESULTS.md tests/fleet/results/outage.svg
+put_linked  = $(Q)for f in $(3); do $(INSTALL) -D -m 644 $(2)/$$f '$(DESTDIR)$(1)'/$$f || exit; done
+
 install: all ## install under DESTDIR/PREFIX
 	$(call put,$(SBINDIR),755,$(BUILD)/pulletd)
 	$(call put,$(BINDIR),755,$(BUILD)/pullet)
@@ -495,15 +500,13 @@ install: all ## install under DESTDIR/PREFIX
 	$(call put,$(MANDIR)/man7,644,$(filter %.7,$(MAN)))
 	$(call put,$(MANDIR)/man8,644,$(filter %.8,$(MAN)))
 	$(Q)for f in open refresh get wait fd each close; do ln -sf libpullet.3 $(DESTDIR)$(MANDIR)/man3/pullet_$$f.3; done
-	$(call put,$(DOCDIR),644,README.md ARCHITECTURE.md NEWS.md SECURITY.md LICENSE packaging/openapi.yaml)
+	$(call put,$(DOCDIR),644,README.md ARCHITECTURE.md CONTRIBUTING.md NEWS.md SECURITY.md LICENSE packaging/openapi.yaml)
 	$(call put,$(DOCDIR)/examples,644,$(wildcard etc/*.yaml etc/*.rollout) packaging/prometheus/pullet.rules.yml packaging/prometheus/pullet.dashboard.json)
 	$(call put,$(DOCDIR)/examples/templates,644,$(wildcard etc/templates/*))
 	$(call put,$(DOCDIR)/examples/kubernetes,644,$(wildcard packaging/kubernetes/*.yaml))
 	$(call put,$(DOCDIR)/examples/kubernetes/base,644,$(wildcard packaging/kubernetes/base/*.yaml))
-	$(call put,$(DOCDIR)/lib,644,lib/GUIDE.md lib/FORMAT.md) # where README.md's links point
-	$(call put,$(DOCDIR)/packaging,644,packaging/README.md)
-	$(call put,$(DOCDIR)/packaging/container,644,packaging/container/README.md)
-	$(call put,$(DEVDOCDIR),644,lib/GUIDE.md lib/FORMAT.md)
+	$(call put_linked,$(DOCDIR),.,$(LINKED))
+	$(call put_linked,$(DEVDOCDIR),lib,$(GUIDE))
 	$(call put,$(BASHDIR),644,packaging/completions/pullet.bash,pullet)
 	$(call put,$(FISHDIR),644,packaging/completions/pullet.fish)
 	$(call put,$(ZSHDIR),644,packaging/completions/_pullet)

@@ -1,6 +1,7 @@
 """What the tests of packages share: where they are, fresh roots to install them into, and what holds for those of both kinds."""
 import contextlib
 import functools
+import gzip
 import hashlib
 import json
 import os
@@ -111,6 +112,20 @@ def files_below(directory):
     """{name from the root: path} of each file, links left out."""
     return {'/' + os.path.relpath(os.path.join(at, name), directory): os.path.join(at, name)
             for at, _, names in os.walk(directory) for name in names if not os.path.islink(os.path.join(at, name))}
+
+
+def broken_links(directory):
+    """The links of the documents there, compressed ones too, that lead nowhere: (document, target)."""
+    broken = []
+    for path in files_below(directory).values():
+        if path.endswith(('.md', '.md.gz')):
+            with (gzip.open if path.endswith('.gz') else open)(path, 'rt', encoding='utf-8') as f:
+                targets = re.findall(r'\]\(([^)#:\s]+)\)', f.read())
+            for target in targets:
+                to = os.path.join(os.path.dirname(path), target)
+                if not os.path.exists(to) and not os.path.exists(to + '.gz'):
+                    broken.append((os.path.relpath(path, directory), target))
+    return broken
 
 
 def digests(directory):

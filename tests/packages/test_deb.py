@@ -64,7 +64,7 @@ CONTENTS = {
 }
 NATIVE = '/usr/lib/python3/dist-packages/pullet/_native.abi3.so'
 DOCUMENTS = {  # that a reader is told of
-    'pullet': ('README.md.gz', 'NEWS.md.gz', 'examples/pullet.minimal.yaml', 'lib/GUIDE.md.gz', 'packaging/README.md', 'packaging/container/README.md',
+    'pullet': ('README.md.gz', 'NEWS.md.gz', 'examples/pullet.minimal.yaml', 'lib/GUIDE.md.gz', 'packaging/README.md', 'packaging/container/README.md', 'lib/go/README.md', 'tests/bench/RESULTS.md.gz',
                'examples/kubernetes/sidecar.yaml', 'copyright'),
     'libpullet-dev': ('GUIDE.md.gz', 'FORMAT.md.gz', 'copyright'),
 }
@@ -106,6 +106,8 @@ class Built(unittest.TestCase):
         for name, documents in DOCUMENTS.items():
             for document in documents:
                 self.assertTrue(os.path.exists(f'{self.dir}/{name}/usr/share/doc/{name}/{document}'), f'{name}: {document}')
+        self.assertEqual(packages.broken_links(self.dir + '/pullet/usr/share/doc/pullet'), [])
+        self.assertEqual(packages.broken_links(self.dir + '/libpullet-dev/usr/share/doc/libpullet-dev'), [])
 
     def test__what_they_say_of_themselves(self):
         conffiles = run('dpkg-deb', '--info', deb('pullet'), 'conffiles').split()
