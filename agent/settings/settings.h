@@ -3,8 +3,9 @@
  *
  * Strict: an unknown key, a duplicate key, a wrong type or an invalid value is an error with
  * file:line:column and the nearest known key; all errors are reported, not only the first. conf.d
- * files (in the order of their names) add configs and push endpoints and may set agent keys that
- * are not set yet; a config or key that is set twice is an error that names both places.
+ * files (in the order of their names) add configs, servers, push endpoints and labels and may set
+ * agent and log keys, and report, that are not set yet; one that is set twice is an error that names
+ * both places.
  *
  * Threads: loaded by one thread at a time, immutable then. Ownership: settings_free() frees
  * everything. Errors: their number, each reported. Bounds: SETTINGS_MAX_*; a file has at most 1
@@ -173,8 +174,8 @@ struct settings_reload {
 
 struct settings_probe {
 	char **argv;         /* or */
-	char *url;           /* 2xx is good */
-	uint64_t for_ms;     /* 10 s: watched for so long after the reload; both NULL = no probe */
+	char *url;           /* 2xx is good; both NULL = no probe */
+	uint64_t for_ms;     /* 10 s: watched for so long after the reload */
 	uint64_t every_ms;   /* 1 s */
 	uint64_t timeout_ms; /* 5 s, of one attempt */
 	unsigned failures;   /* 3 in a row: bad */

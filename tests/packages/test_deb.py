@@ -64,7 +64,7 @@ CONTENTS = {
 }
 NATIVE = '/usr/lib/python3/dist-packages/pullet/_native.abi3.so'
 DOCUMENTS = {  # that a reader is told of
-    'pullet': ('README.md.gz', 'NEWS.md.gz', 'examples/pullet.minimal.yaml', 'lib/GUIDE.md.gz', 'packaging/README.md', 'packaging/container/README.md', 'lib/go/README.md', 'tests/bench/RESULTS.md.gz',
+    'pullet': ('README.md.gz', 'NEWS.md.gz', 'examples/pullet.minimal.yaml', 'lib/GUIDE.md.gz', 'packaging/README.md', 'packaging/container/README.md',
                'examples/kubernetes/sidecar.yaml', 'copyright'),
     'libpullet-dev': ('GUIDE.md.gz', 'FORMAT.md.gz', 'copyright'),
 }
