@@ -734,7 +734,7 @@ const char *pullet_strerror(int error)
 			 "the "
 			 "config's name right?"},
 		{EIDRM, "withdrawn: the agent publishes this config no more, for it was removed or "
-			"says `snapshot: false`; an open handle keeps the last version"},
+			"says `snapshot: false`; programs that have it open keep its last version"},
 		{EACCES, "the snapshot may not be read: the reader must be in the group of the "
 			 "runtime "
 			 "directory"},

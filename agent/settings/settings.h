@@ -4,8 +4,8 @@
  * Strict: an unknown key, a duplicate key, a wrong type or an invalid value is an error with
  * file:line:column and the nearest known key; all errors are reported, not only the first. conf.d
  * files (in the order of their names) add configs, servers, push endpoints and labels and may set
- * agent and log keys, and report, that are not set yet; one that is set twice is an error that names
- * both places.
+ * agent and log keys, and report, that are not set yet; one that is set twice is an error that
+ * names both places.
  *
  * Threads: loaded by one thread at a time, immutable then. Ownership: settings_free() frees
  * everything. Errors: their number, each reported. Bounds: SETTINGS_MAX_*; a file has at most 1
