@@ -23,6 +23,7 @@ LOCALSTATEDIR ?= /var
 DESTDIR     ?=
 INSTALL     ?= install
 PKG_CONFIG  ?= pkg-config
+PLACES      := PREFIX BINDIR SBINDIR LIBDIR INCLUDEDIR MANDIR DOCDIR DEVDOCDIR SYSCONFDIR RUNSTATEDIR LOCALSTATEDIR PYTHONDIR UNITDIR SYSUSERSDIR TMPFILESDIR BASHDIR FISHDIR ZSHDIR
 CLANG       ?= clang
 
 # ---- flags: a packager's CFLAGS and LDFLAGS win, what the code needs is added to them
@@ -201,10 +202,10 @@ PARTS       := quickcheck check-integration check-attack check-stress check-flee
 # tests mostly wait, so more run at a time than there are processors
 JOBS        ?= 6
 
-check: deps ## install what is missing, build, run all tests (about 5 minutes)
+check: deps ## install what is missing, build, run all tests (how long: CONTRIBUTING.md)
 	@$(MAKE) --no-print-directory check-run
 
-quickcheck: all tests ## unit tests, fuzz corpora, layers: half a minute
+quickcheck: all tests ## unit tests, fuzz corpora, a short simulation, layers
 	@$(RUN) --again --jobs 3 $(RUN_quickcheck)
 # what takes longest begins first; the sanitizer of threads has nothing to see where there is one
 SLOW        := $(patsubst %,$(BUILD)/unit/%,http/test_client publish/test_publish lib/test_reader pull/test_watch crypto/test_minisign fleet/test_report publish/test_file_set)
@@ -260,7 +261,7 @@ INTEGRATION        = $(integration_$(VIEW))
 # what takes longest begins first
 LONG        := $(call programs,integration,fleet blocks change_crash misbehaviour nacos relay outage http sighup etcd sign push operate change consul apollo flood servers desync)
 RUN_check-integration = $(foreach t,$(filter $(INTEGRATION),$(LONG)) $(filter-out $(LONG),$(INTEGRATION)),$(PYTHON) $(t) --)
-check-integration: all ## the programs beside real servers, one test file after the other (about 10 minutes)
+check-integration: all ## the programs beside real servers
 	@PULLET_BUILD=$(BUILD) $(RUN) --again --timeout 900 --jobs $(JOBS) $(RUN_check-integration)
 
 # a sanitizer has memory of its own, so what measures that is left out; that of threads is shown what crosses them
@@ -541,6 +542,8 @@ clean: ## remove what was built
 	rm -rf build build-*
 
 help: ## print this
-	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-15s %s\n", $$1, $$2 }' Makefile
-	@echo "  Variables: PREFIX DESTDIR SYSCONFDIR BINDIR SBINDIR MANDIR CFLAGS LDFLAGS"
-	@echo "             SAN=address,undefined | SAN=thread   WERROR=1   V=1   FUZZ_SECONDS=60   FLEET_AGENTS=100000"
+	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-18s %s\n", $$1, $$2 }' Makefile
+	@echo "  Where to: DESTDIR, and with their values:"
+	@$(foreach v,$(PLACES),printf '    %-14s%s\n' $(v) '$(or $($(v)),not installed)';)
+	@echo "  Building: CC CFLAGS CPPFLAGS LDFLAGS PKG_CONFIG INSTALL   SAN=address,undefined | SAN=thread   WERROR=1   V=1"
+	@echo "  Testing:  JOBS=$(JOBS) (test programs at a time)   FUZZ_SECONDS=60   FLEET_AGENTS=100000"

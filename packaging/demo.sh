@@ -1,5 +1,5 @@
 #!/bin/bash
-# A tour in half a minute: a pull, a push, an outage, the recovery, a start without a server. Ends and removes what it started and wrote.
+# A tour in seconds: a pull, a push, an outage, the recovery, a start without a server. Ends and removes what it started and wrote.
 set -euo pipefail
 bin=${PULLET_BUILD:-build}
 dir=$(mktemp -d "${TMPDIR:-/tmp}/pullet-demo.XXXXXX")
