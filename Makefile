@@ -375,7 +375,7 @@ COVERED     := build-coverage
 coverage-agent: ## lines of agent/ that the unit tests take, by room (FUNCTIONS=N: and the N largest holes)
 	@$(MAKE) --no-print-directory BUILD=$(COVERED) HARDEN= CFLAGS='-O1 -g1' LDFLAGS='--coverage -Wl,--wrap=_exit' coverage-agent-run
 # only what is measured is slower: agent/, and the tests that include a file of it
-$(COVERED)/agent/%.o $(foreach room,agent cli fleet notify,$(COVERED)/tests/unit/$(room)/%.o): PKG_CFLAGS += -O0 --coverage
+$(COVERED)/agent/%.o $(foreach room,agent cli fleet notify settings,$(COVERED)/tests/unit/$(room)/%.o): PKG_CFLAGS += -O0 --coverage
 UNIT_agent   = $(filter-out $(BUILD)/unit/lib/%,$(UNIT))
 $(UNIT_agent) $(PROGRAMS): $(if $(filter $(COVERED),$(BUILD)),$(BUILD)/tests/coverage_exit.o)
 coverage-agent-run: $(UNIT_agent) $(PROGRAMS)

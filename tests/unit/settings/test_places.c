@@ -1,4 +1,9 @@
-/* Where an ordinary user's agent has its files, and that root's are the host's. */
+/*
+ * Where an ordinary user's agent has its files, and that root's are the host's.
+ *
+ * Surprising: the host's places are below the test's directory, for those of this machine may be
+ * there, or open to all.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,9 +15,19 @@
 
 #include <cmocka.h>
 
-#include "settings/places.h"
 #include "settings/settings.h"
 #include "tests/unit/fixture/scratch.h"
+
+#undef SETTINGS_DEFAULT_PATH
+#undef SETTINGS_DEFAULT_STATE_DIR
+#undef SETTINGS_DEFAULT_RUNTIME_DIR
+#define SETTINGS_DEFAULT_PATH host_configuration
+#define SETTINGS_DEFAULT_STATE_DIR host_state_dir
+#define SETTINGS_DEFAULT_RUNTIME_DIR host_runtime_dir
+static char host[SCRATCH_PATH + 8], host_configuration[sizeof(host) + 16],
+	host_state_dir[sizeof(host) + 16], host_runtime_dir[sizeof(host) + 16];
+
+#include "settings/places.c"
 
 #define NOBODY 65534
 
@@ -26,6 +41,11 @@ static int become_user(void **state)
 {
 	(void)state;
 	scratch_open(dir, "/tmp");
+	snprintf(host, sizeof(host), "%s/host", dir);
+	snprintf(host_configuration, sizeof(host_configuration), "%s/pullet.yaml", host);
+	snprintf(host_state_dir, sizeof(host_state_dir), "%s/state", host);
+	snprintf(host_runtime_dir, sizeof(host_runtime_dir), "%s/run", host);
+	assert_int_equal(mkdir(host, 0555), 0);
 	was = geteuid();
 	if (was == 0) {
 		assert_int_equal(chown(dir, NOBODY, NOBODY), 0);
@@ -84,6 +104,17 @@ static void places__with_xdg_variables__are_there(void **state)
 	assert_string_equal(places_state_dir(path), below("/state/pullet"));
 	assert_string_equal(places_runtime_dir(path), below("/pullet"));
 	assert_string_equal(places_configuration(path), below("/config/pullet/pullet.yaml"));
+}
+
+static void places__when_the_hosts_may_be_written__are_the_hosts(void **state)
+{
+	(void)state;
+	setenv("XDG_RUNTIME_DIR", dir, 1);
+	assert_int_equal(seteuid(was), 0);
+	assert_int_equal(chmod(host, 01777), 0);
+	assert_int_equal(was == 0 ? seteuid(NOBODY) : 0, 0);
+	assert_string_equal(places_runtime_dir(path), host_runtime_dir);
+	assert_string_equal(places_state_dir(path), host_state_dir);
 }
 
 static void places__with_a_relative_variable__do_not_heed_it(void **state)
@@ -170,6 +201,7 @@ int main(void)
 		CASE(places__of_an_ordinary_user__are_in_the_home),
 		CASE(places__of_the_services_user__are_the_hosts_also_before_its_first_start),
 		CASE(places__with_xdg_variables__are_there),
+		CASE(places__when_the_hosts_may_be_written__are_the_hosts),
 		CASE(places__with_a_relative_variable__do_not_heed_it),
 		CASE(runtime_dir__of_another_user__is_not_taken),
 		CASE(places__without_a_home__are_the_hosts),
