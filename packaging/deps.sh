@@ -5,10 +5,13 @@
 #   packaging/deps.sh --test     and to test: test servers, linters
 #   packaging/deps.sh --all      and for the bindings in other languages
 #   packaging/deps.sh --servers  and for make check-servers: servers of others that are no package's dependency
+#   packaging/deps.sh --deb      what make deb needs, no test servers
+#   packaging/deps.sh --rpm      what make rpm needs, no test servers
 #   packaging/deps.sh --packages and for building deb and rpm, and testing what is installed (but not for the bindings)
 #   packaging/deps.sh --list     only prints what is missing
 #
-# Knows apt (Debian, Ubuntu) and dnf (Fedora, RHEL). Needs root, or sudo.
+# Knows apt (Debian, Ubuntu) and dnf (Fedora, RHEL). Needs root, or sudo. Services that come with what it installs, such as nginx, are
+# neither started nor enabled: a test starts its own.
 set -eu
 
 # A file in the fourth column is what the package is for: where it is, from whatever source, nothing is missing. (NodeSource's
@@ -86,16 +89,23 @@ java-package          junit5                    -
 node                  nodejs                    nodejs
 node-headers          libnode-dev               nodejs-devel              /usr/include/node/node_api.h
 '
-# prometheus is here for promtool; on a machine without systemd nothing is started (invoke-rc.d says so)
-packages='
+deb='
 deb                   debhelper                 debhelper
 deb                   build-essential           -
 deb                   dpkg-dev                  dpkg-dev
 deb                   dh-python                 -
+python-extension      python3-dev               python3-devel
+'
+rpm='
+rpm                   rpm                       rpm-build
+rpm                   -                         systemd-rpm-macros
+python-extension      python3-dev               python3-devel
+'
+# prometheus is here for promtool
+packages='
 deb-lint              lintian                   -
 deb-install           piuparts                  -
 deb-tests             autopkgtest               -
-rpm                   rpm                       rpm-build
 rpm-lint              rpmlint                   rpmlint
 roots                 mmdebstrap                -
 boot                  systemd                   systemd
@@ -123,10 +133,12 @@ for arg; do
 	--test) mode="test" ;;
 	--all) mode="all" ;;
 	--servers) mode="servers" ;;
+	--deb) mode="deb" ;;
+	--rpm) mode="rpm" ;;
 	--packages) mode="packages" ;;
 	--list) list=1 ;;
 	*)
-		echo "usage: packaging/deps.sh [--test | --all | --servers | --packages] [--list]" >&2
+		echo "usage: packaging/deps.sh [--test | --all | --servers | --deb | --rpm | --packages] [--list]" >&2
 		exit 64
 		;;
 	esac
@@ -138,8 +150,31 @@ if command -v apt-get >/dev/null 2>&1; then
 	install() {
 		# somebody else who is at it is waited for by the second one only
 		run apt-get update -q || echo "packaging/deps.sh: going on with the package lists that are there" >&2
-		run env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends -o DPkg::Lock::Timeout=120 "$@"
+		run sh -c "$without_services" sh env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends -o DPkg::Lock::Timeout=120 "$@"
 	}
+	# Debian starts and enables each service that is installed; who has a policy of his own keeps it
+	# shellcheck disable=SC2016 # expanded by that shell
+	without_services='
+policy=/usr/sbin/policy-rc.d
+enabled() {
+	find /etc/systemd/system/multi-user.target.wants -name "*.service" 2>/dev/null
+}
+before=$(enabled)
+if ! [ -e "$policy" ]; then
+	trap "rm -f $policy" EXIT
+	trap "exit 130" HUP INT TERM
+	printf "#!/bin/sh\nexit 101\n" >"$policy" && chmod 755 "$policy" || exit
+fi
+"$@" || exit
+command -v systemctl >/dev/null || exit 0
+enabled | while read -r link; do
+	unit=${link##*/}
+	case $before in
+	*"/$unit"*) ;;
+	*) systemctl --quiet disable "$unit" ;;
+	esac
+done
+'
 elif command -v dnf >/dev/null 2>&1; then
 	column=3
 	there() { rpm -q --quiet "$1"; }
@@ -161,10 +196,15 @@ run() {
 }
 
 wanted=$build
-[ "$mode" = build ] || wanted="$build$tests"
+case $mode in
+build) ;;
+deb) wanted="$build$deb" ;;
+rpm) wanted="$build$rpm" ;;
+*) wanted="$build$tests" ;;
+esac
 [ "$mode" != all ] || wanted="$wanted$languages"
 [ "$mode" != servers ] || wanted="$wanted$servers"
-[ "$mode" != packages ] || wanted="$wanted$packages"
+[ "$mode" != packages ] || wanted="$wanted$deb$rpm$packages"
 missing() { # TABLE: the packages that are not there
 	printf '%s' "$1" | awk -v c=$column 'NF && $c != "-" { print $c, $4 }' | while read -r name file; do
 		if [ -z "$file" ] || ! [ -e "$file" ]; then

@@ -15,6 +15,13 @@ SOURCE_DATE_EPOCH=$("$here/dist.sh" --time)
 export SOURCE_DATE_EPOCH
 cd "$work"
 
+tool() { # PROGRAM: without it there is nothing to begin
+	command -v "$1" >/dev/null || {
+		echo "make $kind: $1 is missing; packaging/deps.sh --$kind installs what builds these packages" >&2
+		exit 1
+	}
+}
+
 logged() {
 	"$@" >"$work/build.log" 2>&1 || {
 		tail -n 40 "$work/build.log" | cut -c 1-200 >&2
@@ -23,6 +30,7 @@ logged() {
 }
 
 deb() { # in the export, what is packaging/deb here is debian/
+	tool dpkg-buildpackage
 	name=pullet_$version
 	"$here/dist.sh" "$version" "$name.orig.tar.gz"
 	tar -xf "$name.orig.tar.gz"
@@ -42,6 +50,7 @@ deb() { # in the export, what is packaging/deb here is debian/
 }
 
 rpm() {
+	tool rpmbuild
 	name=pullet-$version
 	"$here/dist.sh" "$version" "$name.tar.gz"
 	set --

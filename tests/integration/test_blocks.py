@@ -23,7 +23,7 @@ LEFT_OUT = [
     ('README.md', 'pullet fleet web', 'needs a fleet in etcd, on hosts named so: test_fleet.py, test_relay.py'),
     ('lib/GUIDE.md', 'upstream app {', 'a part of a template'),
     ('lib/GUIDE.md', 'configs:\n  nginx:', 'needs its template where it is installed: test_template.py runs that of etc/templates with nginx'),
-    ('README.md', 'packaging/deps.sh --packages', 'installs packages: tests/packages/test_deb.py, test_deb_life.py'),
+    ('README.md', 'packaging/deps.sh --deb', 'installs packages: tests/packages/test_deb.py, test_deb_life.py'),
 ]
 # a command that stays in the foreground: what it prints when it works; '' = nothing
 FOREGROUND = [(r'pullet dev\b', 'Ctrl-C ends it'), (r'pulletd(?! .*-t\b)', 'published'), (r'pullet serve\b', 'publishing on'), (r'pullet watch\b', ''), (r'pullet run\b', ''), (r'\./app$', '.')]
