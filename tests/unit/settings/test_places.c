@@ -189,7 +189,7 @@ static void places__of_the_services_user__are_the_hosts_also_before_its_first_st
 	setenv("HOME", SETTINGS_DEFAULT_STATE_DIR, 1);
 	assert_string_equal(places_state_dir(path), SETTINGS_DEFAULT_STATE_DIR);
 	assert_string_equal(places_configuration(path), SETTINGS_DEFAULT_PATH);
-	setenv("HOME", SETTINGS_DEFAULT_STATE_DIR "x", 1);
+	setenv("HOME", below("/host/state-x"), 1);
 	assert_string_not_equal(places_state_dir(path), SETTINGS_DEFAULT_STATE_DIR);
 }
 
