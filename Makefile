@@ -92,7 +92,7 @@ BENCH_LIBS := -lev -luv -llmdb -lcdb
 BENCH    := $(patsubst tests/bench/%.c,$(BUILD)/bench/%,$(BENCH_SRC))
 C_FILES  := $(shell find lib agent tests -name '*.[ch]' -not -path tests/model/stdatomic.h 2>/dev/null | sort)
 
-.PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack seeded check-clean-root trace-programs random-values golden-cases \
+.PHONY: all programs tests help deps demo check check-run check-stress check-integration check-man check-coverage quickcheck check-attack check-built seeded check-clean-root trace-programs random-values golden-cases \
         coverage coverage-agent coverage-agent-run sim-coverage sim-coverage-run mutants mutants-build model model-core fleet fleet-etcd bench-many check-fleet sim sim-bugs sim-fleet check-sim-fleet check-bindings languages check-servers check-packages packages-languages deb rpm sbom lint format layers bench bench-compare bench-languages torture soak soak-seeded fuzz install uninstall dist clean
 .DEFAULT_GOAL := all
 .SECONDARY:
@@ -220,6 +220,11 @@ tests: $(UNIT_run) $(STRESS) $(BROKEN) $(if $(findstring thread,$(SAN)),,$(REPLA
 RUN_replay  = $(foreach r,$(REPLAY),$(r) tests/fuzz/corpus/$(patsubst $(BUILD)/replay/fuzz_%,%,$(r)) --)
 RUN_layers  = $(PYTHON) tests/layers/layers.py -- $(PYTHON) tests/layers/layers.py --self-test -- $(PYTHON) tests/mutants/self_test.py --
 RUN_quickcheck = $(call SEP,$(filter $(UNIT_run),$(SLOW)) $(filter-out $(SLOW),$(UNIT_run))) $(if $(findstring thread,$(SAN)),,$(RUN_replay) $(call SEP,$(SIM_TEST))) $(if $(SAN),,$(BUILD)/sim/sim --seeds 200 -- $(RUN_check-sim-fleet) $(RUN_layers))
+
+# quick, and on no other program, user or network
+BUILT       := $(filter-out %/test_reader,$(filter $(BUILD)/unit/lib/% $(BUILD)/unit/text/% $(BUILD)/unit/document/%,$(UNIT)))
+check-built: $(BUILT) ## unit tests of lib/ and of documents: what the Debian packages run as they are built (seconds)
+	@$(RUN) --jobs 2 $(call SEP,$(BUILT))
 
 RUN_check-stress = $(call SEP,$(STRESS)) tests/stress/seeded.sh $(BROKEN) --
 check-stress: tests ## threads and processes against each other, and the bugs that must be found so

@@ -94,6 +94,7 @@ deb                   debhelper                 debhelper
 deb                   build-essential           -
 deb                   dpkg-dev                  dpkg-dev
 deb                   dh-python                 -
+deb                   libcmocka-dev             -
 python-extension      python3-dev               python3-devel
 '
 rpm='
