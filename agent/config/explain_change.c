@@ -45,22 +45,38 @@ static bool may_come_out_otherwise(const struct explanation *e, enum rejection_r
 	}
 }
 
+/* What holds the server's version when nothing is pinned. */
+static enum decide_gate gate_behind_pin(const struct explanation *e)
+{
+	struct situation s = e->situation;
+
+	s.pin = PIN_NONE;
+	return s.latest == LATEST_NEW ? decide_gate(&s) : GATE_OPEN;
+}
+
 static void explain_force(const struct explanation *e, const char *name)
 {
-	const char *text = foresee(e, false, true);
+	bool behind = e->situation.pin == PIN_SET && gate_behind_pin(e) != GATE_OPEN;
+	const char *text = foresee(e, behind, true), *then = behind ? ", after that" : "";
 	enum rejection_reason by = e->status.rejected_by;
+	bool harmful = by == REJECTED_BY_PROBE || by == REJECTED_BY_GUARD;
 
 	if (!text || !may_come_out_otherwise(e, by))
 		return;
-	if (rejection_is_held(by) || by == REJECTED_BY_PROBE || by == REJECTED_BY_GUARD)
+	if (harmful)
 		explain_say(e,
-			"`pullet refresh %s --force`: %s all the same, if all %schecks accept it",
-			name, text, by == REJECTED_BY_GUARD ? "other " : "");
+			"`pullet diff %s --held` shows what it would change: put it right at its "
+			"source",
+			name);
+	if (harmful || rejection_is_held(by))
+		explain_say(e, "`pullet refresh %s --force`%s: %s %s, if all %schecks accept it",
+			name, then, text, harmful ? "as it is" : "all the same",
+			by == REJECTED_BY_GUARD ? "other " : "");
 	else
 		explain_say(e,
-			"`pullet refresh %s --force`: it is checked once more, and published if it "
-			"is accepted now",
-			name);
+			"`pullet refresh %s --force`%s: it is checked once more, and published if "
+			"it is accepted now",
+			name, then);
 }
 
 /* A verdict is by the rules of its time: with others the same bytes are checked once more. */
@@ -102,7 +118,18 @@ static const char *foresee_unpin(const struct explanation *e)
 {
 	const char *text = foresee(e, true, false);
 
-	return text ? text : "the server's versions are published again";
+	if (text)
+		return text;
+	switch (gate_behind_pin(e)) {
+	case GATE_VERDICT:
+		return "other versions at the server are published again, this one is not";
+	case GATE_ROLLOUT:
+		return "the server's versions are published again, as the rollout says";
+	case GATE_PIN:
+	case GATE_OPEN:
+		break;
+	}
+	return "the server's versions are published again";
 }
 
 void explain_commands(const struct explanation *e)
@@ -136,13 +163,12 @@ void explain_way_forward(const struct explanation *e)
 		explain_gate_commands(e, name);
 		return;
 	}
-	explain_say(e, "another version at the server than the one that was rolled back is "
-		       "published when it is pulled");
-	if (!s->pin)
-		explain_say(e,
-			"`pullet refresh %s --force`: what the server has is published all the "
-			"same",
-			name);
+	explain_say(e,
+		"another version at the server than the one that was rolled back is published when "
+		"it is pulled%s",
+		s->pin ? " after that" : "");
+	explain_say(e, "`pullet refresh %s --force`%s: what the server has is published all the same",
+		name, s->pin ? ", after that" : "");
 }
 
 void explain_next_pull(const struct explanation *e)

@@ -118,7 +118,12 @@ static void note_held_reason(struct inspection *i)
 		i->held_by = rejection_name(by);
 	else if (s.latest != LATEST_NEW && s.saved == SAVED_HELD)
 		i->held_by = rejection_name(REJECTED_BY_PIN);
-	else if (c->step.decision.row != ROW_LATEST_IS_PUBLISHED)
+	if (by == REJECTION_REASONS && i->held_by)
+		why = "pinned";
+	else if (by == REJECTION_REASONS && explain_is_resting(&s, ROW_LATEST_IS_PUBLISHED))
+		why = "it could not be published, which is tried again at the next pull: the "
+		      "status says why";
+	else if (by == REJECTION_REASONS && c->step.decision.row != ROW_LATEST_IS_PUBLISHED)
 		why = "it is published at the next pull";
 	i->held_why = strdup(why); /* NULL: without a reason */
 }

@@ -14,7 +14,7 @@
 
 #define UNFIT_PIN "the pinned version does not fit the present configuration: the pin is dropped"
 #define LOST_PIN "the pinned version cannot be read: the pin is dropped"
-#define NO_PROGRAM "a program could not check the version: keeping the current version"
+#define NOT_CHECKED "the version could not be checked: keeping the current version"
 #define NOT_VALIDATED "not validated: keeping the current version"
 #define NOT_COMPOSED "cannot compose the current version again"
 
@@ -187,7 +187,7 @@ static void programs_ended(void *arg, const struct programs_result *result)
 	if (result->rejected)
 		reject_candidate(c, result->check, result->why);
 	else if (result->why[0])
-		step_fail(c, NO_PROGRAM, result->why);
+		step_fail(c, NOT_CHECKED, result->why);
 	else
 		commit_step(c);
 	config_settle(c);
@@ -212,7 +212,7 @@ static void start_programs(struct config *c)
 	if (!programs_wanted(c->settings))
 		commit_step(c);
 	else if (programs_start(&options, &c->step.programs, why))
-		step_fail(c, NO_PROGRAM, why);
+		step_fail(c, NOT_CHECKED, why);
 }
 
 /* A version that was accepted before: shown, or put back. */

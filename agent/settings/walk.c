@@ -315,10 +315,19 @@ static const struct key *nearest_key(const struct mapping *m, const char *word, 
 	return best;
 }
 
+/* Where the key belongs: below the section, or out of a mapping in it. */
+static const char *say_move(const struct section *s, const char *where, char text[128])
+{
+	bool within = walk_find_key(s->keys, where) != NULL;
+
+	snprintf(text, 128, "%s %s", within ? "out of" : "below", within ? where : s->below);
+	return text;
+}
+
 /* True when the key, or one that is nearly spelled so, belongs into another mapping. */
 static bool complain_of_section(struct loader *l, const struct node *n, const char *where)
 {
-	char shown[SETTINGS_SHOWN];
+	char shown[SETTINGS_SHOWN], move[128];
 	const struct key *k;
 
 	settings_shown(n->key, shown);
@@ -330,12 +339,12 @@ static bool complain_of_section(struct loader *l, const struct node *n, const ch
 			if (near)
 				loader_complain(l, walk_key_place(l, n),
 					"unknown key %s in %s: did you mean %s, a key of %s? Move "
-					"it below %s",
-					shown, where, k->name, s->name, s->below);
+					"it %s",
+					shown, where, k->name, s->name, say_move(s, where, move));
 			else
 				loader_complain(l, walk_key_place(l, n),
-					"unknown key %s in %s: it is a key of %s: move it below %s",
-					shown, where, s->name, s->below);
+					"unknown key %s in %s: it is a key of %s: move it %s",
+					shown, where, s->name, say_move(s, where, move));
 			return true;
 		}
 	return false;
@@ -349,6 +358,8 @@ static void complain_unknown(
 	char shown[SETTINGS_SHOWN], known[512] = "";
 	const char *guess;
 
+	if (!k && strcmp(n->key, "interval") == 0) /* of pulls; a probe's is another word */
+		k = walk_find_key(m, "every");
 	if (k) {
 		loader_complain(l, walk_key_place(l, n),
 			"unknown key %s in %s: did you mean \"%s\"?", settings_shown(n->key, shown),

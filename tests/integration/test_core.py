@@ -644,7 +644,7 @@ class Disk(Case):
         self.fails('No space left', 'rollback', 'web')
         self.fails('No space left', 'override', 'web', 'n=5', '--for', '1h')
         self.fails('done, but not saved: it will be lost on restart', 'pin', 'web')
-        self.agent.log.wait('cannot save pins and overrides: they will be lost on restart.*No space left')
+        self.agent.log.wait('cannot save rejections, pins and overrides: they will be lost on restart.*No space left')
         status = self.status()
         self.assertEqual((self.out(), status['generation'], status['overrides'], 'pin' in status), (b'n: 2\n', 2, [], True))
         os.unlink(full)
@@ -663,7 +663,7 @@ class Disk(Case):
                 ledger = self.read('state/web/ledger.json')
                 self.block('state/web/ledger.json')
                 self.do('rollback', 'web')
-                self.agent.log.wait('cannot save pins and overrides: they will be lost on restart')
+                self.agent.log.wait('cannot save rejections, pins and overrides: they will be lost on restart')
                 for value in (4, 5):
                     self.do('override', 'web', f'x={value}', '--for', '1h')
                 self.fails('done, but not saved', 'unpin', 'web')

@@ -16,11 +16,15 @@ SPAN = r'\d+[smh]'
 SHA = r'[0-9a-f]{32}'
 PULLED = rf'generation 1 \(version {SHA}\) is current since {TIME} \({SPAN} ago\): pulled from the server'
 SERVER = rf'the server has version {SHA}'
+LOOK = '`pullet diff web --held` shows what it would change: put it right at its source'
 SAME = rf'the server has the current version: confirmed {SPAN} ago'
 NEXT = rf'the agent does nothing before the next pull, in {SPAN}'
 ANOTHER = 'another version at the server is checked when it is pulled'
 TRY = '`pullet refresh web`: pulls, and tries again, at once'
 FORCE = "`pullet refresh web --force`: the server's version is published all the same, if all checks accept it"
+
+AS_IT_IS = FORCE.replace('all the same', 'as it is')
+UNPIN_OTHERS = '`pullet unpin web`: other versions at the server are published again, this one is not'
 
 
 class Case(test_operate.Case):
@@ -129,7 +133,7 @@ class Rejected(Case):
         self.begin('a: 1\nb: 2\nc: 3\n', more='    guard: {max_shrink: 10%}\n')
         self.take('a: 5\n', 'failed')
         self.says(PULLED, f'{SERVER}, rejected by the guard: it shrank from 15 to 5 bytes, more than max_shrink 10%',
-                  FORCE.replace('all checks', 'all other checks'), ANOTHER, NEXT)
+                  LOOK, AS_IT_IS.replace('all checks', 'all other checks'), ANOTHER, NEXT)
         self.do('refresh', 'web', '--force', '--wait')
         self.says(PULLED.replace('generation 1', 'generation 2'), SAME, NEXT)
 
@@ -154,9 +158,9 @@ class Rejected(Case):
         self.agent.log.wait('published.*generation=3')
         current = rf'generation 3 \(version {SHA}\) is current since {TIME} \({SPAN} ago\): probe: generation 2 was bad, back to 1'
         harmful = rf'{SERVER}, which failed its probe and was rolled back: .*probe exited with 1: broken'
-        self.says(current, harmful, FORCE, ANOTHER, NEXT)
+        self.says(current, harmful, LOOK, AS_IT_IS, ANOTHER, NEXT)
         self.do('pin', 'web')
-        self.says(current, harmful, f'pinned by {ME}', "`pullet unpin web`: the server's versions are published again", NEXT)
+        self.says(current, harmful, f'pinned by {ME}', UNPIN_OTHERS, LOOK, AS_IT_IS.replace('`:', '`, after that:'), NEXT)
 
     def test_a_probe_that_a_pin_beats(self):
         probe = Hook(self, 'probe', f'! grep -q 2 {self.path("out/web.yaml")} || {{ hold; echo broken; exit 1; }}')
@@ -195,6 +199,17 @@ class Held(Case):
         self.do('rollback', 'web', '--reason', 'does not work')
         self.says(rf'generation 3 \(version {SHA}\) is current since {TIME} \({SPAN} ago\): rollback to generation 1 by {ME}: does not work',
                   f'{SERVER}, which was rolled back by {ME}: does not work', FORCE, ANOTHER, NEXT)
+
+    def test_by_an_operators_rollback_and_a_pin(self):
+        self.begin()
+        self.publish('n: 2\n')
+        self.do('pin', 'web')
+        self.assertIn(f'{UNPIN_OTHERS}\n', self.do('rollback', 'web'))
+        self.do('unpin', 'web')
+        self.agent.refresh()
+        self.assertEqual(self.agent.status('web')['generation'], 3, 'as it said')
+        self.do('refresh', 'web', '--force', '--wait')
+        self.assertEqual(self.agent.status('web')['generation'], 4)
 
     def test_by_a_rollout(self):
         self.put('n: 1\n')

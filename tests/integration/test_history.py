@@ -167,7 +167,7 @@ class Diff(Case):
         self.agent.refresh()
         self.do('override', 'web', 'n=7', '--for', '1h')
         said = self.do('diff', 'web', '--held')
-        self.assertRegex(said, rf"^# the server's version \w+ is held by the pin: pinned\n# ~ n: 1 -> 2: hidden by the override of n by {ME} until \S+Z\n$")
+        self.assertRegex(said, rf"^# the server's version \w+ is held by the pin: the current version is kept until it ends\n# ~ n: 1 -> 2: hidden by the override of n by {ME} until \S+Z\n$")
         self.do('override', 'web', 'n', '--remove')
         self.do('unpin', 'web')
         self.agent.log.wait('published config=web generation=4')

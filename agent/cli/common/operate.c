@@ -105,8 +105,11 @@ int operate_show_current(const struct operate *o, const struct node *root, struc
 
 const char *operate_why(const struct node *rejected)
 {
-	bool by_operator = strcmp(node_text(rejected, "by", ""), "operator") == 0;
+	const char *by = node_text(rejected, "by", "");
+	bool by_operator = strcmp(by, "operator") == 0;
 
+	if (strcmp(by, "pin") == 0)
+		return "the current version is kept until it ends";
 	return node_text(rejected, "why", by_operator ? "rolled back by the operator" : "?");
 }
 

@@ -125,7 +125,7 @@ static void add_held(const struct node *root, struct buffer *out)
 		return;
 	buffer_append_string(out, "# the server's version ");
 	show_version(node_text(node_find(root, "to"), "version", NULL), out);
-	if (node_find(held, "by"))
+	if (node_text(held, "by", NULL))
 		operate_append_by(held, " is ", " is held after it was ", out);
 	else
 		buffer_append_string(out, ": ");

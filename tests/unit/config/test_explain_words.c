@@ -20,6 +20,10 @@
 	"generation 3 (version a) is current since 2026-11-24T11:50:07Z (4m ago): pulled from "    \
 	"the server"
 #define CONFIRMED "the server has the current version: confirmed 10s ago"
+#define LOOK                                                                                       \
+	"`pullet diff web --held` shows what it would change: put it right at its source"
+#define UNPIN_OTHERS                                                                               \
+	"`pullet unpin web`: other versions at the server are published again, this one is not"
 #define NEXT "the agent does nothing before the next pull, in 57m"
 
 /* ---- a config that is explained ---- */
@@ -197,8 +201,9 @@ static void explain__of_a_rejected_version__says_by_what_and_why(void **state)
 	(void)state;
 	have_verdict(VERDICT_REJECTED, REJECTED_BY_GUARD, "it shrank");
 	assert_says(CURRENT_A, HAS_B ", rejected by the guard: it shrank",
-		"`pullet refresh web --force`: the server's version is published all the same, if "
-		"all other checks accept it",
+		LOOK,
+		"`pullet refresh web --force`: the server's version is published as it is, if all "
+		"other checks accept it",
 		"another version at the server is checked when it is pulled", NEXT, NULL);
 	e.status.rejected_by = (enum rejection_reason)CHECK_SCHEMA;
 	ledger_reject(c->decisions.ledger, BYTES, "schema", "", 0, "/n: must be an integer");
@@ -219,13 +224,36 @@ static void explain__of_a_failed_probe__says_that_it_was_rolled_back(void **stat
 	(void)state;
 	have_verdict(VERDICT_PROBE, REJECTED_BY_PROBE, "exited with 1");
 	assert_says(CURRENT_A, HAS_B ", which failed its probe and was rolled back: exited with 1",
-		"`pullet refresh web --force`: the server's version is published all the same, if "
-		"all checks accept it",
+		LOOK,
+		"`pullet refresh web --force`: the server's version is published as it is, if all "
+		"checks accept it",
 		"another version at the server is checked when it is pulled", NEXT, NULL);
 	have_pin("freeze"); /* then force does nothing */
 	assert_says(CURRENT_A, HAS_B ", which failed its probe and was rolled back: exited with 1",
-		"pinned by root (uid 0): freeze",
-		"`pullet unpin web`: the server's versions are published again", NEXT, NULL);
+		"pinned by root (uid 0): freeze", UNPIN_OTHERS, LOOK,
+		"`pullet refresh web --force`, after that: the server's version is published as it "
+		"is, if all checks accept it",
+		NEXT, NULL);
+}
+
+static void explain__of_a_pinned_rollback__says_that_the_unpin_is_not_enough(void **state)
+{
+	(void)state;
+	have_verdict(VERDICT_OPERATOR, REJECTED_BY_OPERATOR, "rolled back by root (uid 0)");
+	have_pin("");
+	assert_says(CURRENT_A, HAS_B ", which was rolled back by root (uid 0)",
+		"pinned by root (uid 0)", UNPIN_OTHERS,
+		"`pullet refresh web --force`, after that: the server's version is published all "
+		"the same, if all checks accept it",
+		NEXT, NULL);
+	e.situation.verdict = VERDICT_FREE;
+	e.situation.rollout = ROLLOUT_OUT;
+	assert_says(CURRENT_A, HAS_B ", held by the pin", "pinned by root (uid 0)",
+		"`pullet unpin web`: the server's versions are published again, as the rollout "
+		"says",
+		"`pullet refresh web --force`, after that: the server's version is published all "
+		"the same, if all checks accept it",
+		NEXT, NULL);
 }
 
 static void explain__while_pinned__says_what_the_unpin_does(void **state)
@@ -665,7 +693,7 @@ static void explain__while_suspended_and_at_work__does_not_say_that_it_waits(voi
 
 /* ---- commands ---- */
 
-static void explain__of_force__when_the_pin_holds_too__offers_none(void **state)
+static void explain__of_force__when_the_pin_holds_too__offers_it_after_the_unpin(void **state)
 {
 	(void)state;
 	have_new_version();
@@ -675,7 +703,7 @@ static void explain__of_force__when_the_pin_holds_too__offers_none(void **state)
 	have_pin("");
 	buffer_clear(&out);
 	explain_append_sentences(&e);
-	assert_null(strstr(out.data, "--force"));
+	assert_non_null(strstr(out.data, "--force`, after that: "));
 	assert_null(strstr(out.data, "the rollout is read again"));
 }
 
@@ -695,7 +723,7 @@ static void explain__of_force__when_a_row_rests__foresees_the_next_pull(void **s
 	(void)state;
 	have_verdict(VERDICT_PROBE, REJECTED_BY_PROBE, "exited with 1");
 	e.situation.resting = 1u << ROW_LATEST_IS_PUBLISHED;
-	assert_true(says("--force`: the server's version is published all the same"));
+	assert_true(says("--force`: the server's version is published as it is"));
 	/* what is due anyway is no work of the command */
 	e.situation.request = REQUEST_OVERRIDES;
 	e.situation.resting = 1u << ROW_OPERATOR_OVERRIDES;
@@ -801,6 +829,7 @@ int main(void)
 		CASE(explain__when_stale__says_since_when),
 		CASE(explain__of_a_rejected_version__says_by_what_and_why),
 		CASE(explain__of_a_failed_probe__says_that_it_was_rolled_back),
+		CASE(explain__of_a_pinned_rollback__says_that_the_unpin_is_not_enough),
 		CASE(explain__while_pinned__says_what_the_unpin_does),
 		CASE(explain__while_a_pin_keeps_what_does_harm__says_so),
 		CASE(explain__when_nothing_is_older__says_that_it_stays),
@@ -829,7 +858,7 @@ int main(void)
 		CASE(explain__of_a_pull_that_is_due__says_it),
 		CASE(explain__while_a_version_settles__speaks_of_the_next_pull),
 		CASE(explain__while_suspended_and_at_work__does_not_say_that_it_waits),
-		CASE(explain__of_force__when_the_pin_holds_too__offers_none),
+		CASE(explain__of_force__when_the_pin_holds_too__offers_it_after_the_unpin),
 		CASE(explain__of_an_unpin__when_a_row_rests__foresees_the_next_pull),
 		CASE(explain__of_force__when_a_row_rests__foresees_the_next_pull),
 		CASE(explain__of_overrides_and_pulls_that_fail__names_both_commands),

@@ -298,6 +298,19 @@ static void held__by_each_decision__is_compared_with_the_current_version(void **
 	assert_true(has("\"after\":\"***\""));
 }
 
+static void held__by_a_full_disk_alone__names_no_check(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	disk_fails(CALL_RENAME, 1, true, ENOSPC);
+	pull_of("n: 2\n");
+	disk_recovers();
+	assert_int_equal(diff_of_held(), 0);
+	assert_true(has("\"held\":{\"by\":null,\"why\":\"it could not be published, which is tried "
+			"again at the next pull: the status says why\"}"));
+}
+
 /* After a rollback the bytes are in the state directory. */
 static void held__after_a_rollback__is_read_from_the_store(void **state)
 {
@@ -955,6 +968,7 @@ int main(void)
 		TEST(diff__says_what_readers_saw_and_what_an_override_hides),
 		TEST(diff__below_an_overridden_mapping__is_told_apart),
 		TEST(held__by_each_decision__is_compared_with_the_current_version),
+		TEST(held__by_a_full_disk_alone__names_no_check),
 		TEST(held__after_a_rollback__is_read_from_the_store),
 		TEST(held__of_nothing__says_what_the_server_has),
 		TEST(diff__beyond_the_room__is_an_error),

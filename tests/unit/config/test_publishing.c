@@ -353,7 +353,7 @@ static void publication__that_fails_when_it_was_saved__is_said_of_nothing_else(v
 	pull_of("n: 2\n");
 	assert_int_equal(core.config->current.saved_generation, 2);
 	assert_logged("could not publish");
-	assert_not_logged("cannot save pins and overrides"); /* there are none */
+	assert_not_logged("cannot save rejections, pins and overrides"); /* there are none */
 }
 
 static void publication__that_failed__is_a_problem_of_this_host_until_it_is_done(void **state)

@@ -212,7 +212,7 @@ static void check__that_cannot_run__says_nothing_about_the_version(void **state)
 	pull_of("n: 2\n");
 	assert_outcome(CONFIG_FAILED);
 	assert_error("check cannot be started");
-	assert_logged("a program could not check the version");
+	assert_logged("the version could not be checked");
 	assert_verdicts(0);
 	assert_not_rejected();
 	world.programs_missing = NULL;
@@ -481,7 +481,7 @@ static void rejection__is_logged_by_its_check(void **state)
 	world.check_says = NULL;
 	world.programs_break = "out of descriptors";
 	pull_of("n: 3\n");
-	assert_line("<4>a program could not check the version: keeping the current version "
+	assert_line("<4>the version could not be checked: keeping the current version "
 		    "config=web why=\"out of descriptors\" next_in_ms=3600000 generation=1");
 }
 
