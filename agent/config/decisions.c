@@ -44,8 +44,8 @@ int decisions_save(struct config *c)
 	else
 		snprintf(why, sizeof(why), "the state directory: %s", strerror(-dir));
 	if (r)
-		log_err("cannot save rejections, pins and overrides: they will be lost on restart", "config",
-			c->settings->name, "why", why);
+		log_err("cannot save rejections, pins and overrides: they will be lost on restart",
+			"config", c->settings->name, "why", why);
 	else if (!c->settings->strict)
 		publishing_sync(c, PUBLISHING_LEDGER);
 	c->decisions.unsaved = r != 0;

@@ -167,7 +167,8 @@ void explain_way_forward(const struct explanation *e)
 		"another version at the server than the one that was rolled back is published when "
 		"it is pulled%s",
 		s->pin ? " after that" : "");
-	explain_say(e, "`pullet refresh %s --force`%s: what the server has is published all the same",
+	explain_say(e,
+		"`pullet refresh %s --force`%s: what the server has is published all the same",
 		name, s->pin ? ", after that" : "");
 }
 

@@ -18,6 +18,7 @@
 
 #include "lib/buffer.h"
 #include "config/config.h"
+#include "document/document.h"
 #include "text/sentence.h"
 
 #define INSPECT_MAX_READ (64u << 20)   /* bytes of versions that a history reads */
@@ -89,9 +90,23 @@ int inspect_explain(const struct inspection *i, const char *key, bool values, st
 
 /* Whether config_roll_back() may take that generation; 0 is replaced by the newest that it may. */
 int inspect_rollback(const struct inspection *i, uint64_t *generation, char why[FILE_WHY]);
-/* Whether there may be an override of that key. *ret_adds: the current version has no such key. */
+#define INSPECT_NEAR 128
+
+/* What an override of a key would do to the current version. */
+struct inspect_effect {
+	bool adds;               /* it has no such key, */
+	char near[INSPECT_NEAR]; /* but this one, which is spelled nearly so; "" = none */
+	enum node_type present;  /* what is there, */
+	size_t count;            /* and how many values it holds; 0: it is no mapping or list */
+};
+
+/* Whether there may be an override of that key. */
 int inspect_override(
-	const struct inspection *i, const char *key, bool *ret_adds, char why[FILE_WHY]);
+	const struct inspection *i, const char *key, struct inspect_effect *ret_effect,
+	char why[FILE_WHY]);
+/* How many values are lost with a mapping or a list that the value, a text of YAML, replaces by
+ * something else; 0: none, or the value is null, or no YAML. */
+size_t inspect_replaced(const struct inspect_effect *effect, const char *value);
 
 /* --- explain.c: the config itself; the loop's thread --- */
 

@@ -5,12 +5,16 @@
 #include "config/inspect.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "config/core.h"
 #include "crypto/minisign.h"
 #include "document/key_path.h"
+#include "settings/value.h"
+#include "version/compose.h"
 
 /* ---- rollback ---- */
 
@@ -130,12 +134,39 @@ int inspect_rollback(const struct inspection *i, uint64_t *generation, char why[
 
 /* ---- override ---- */
 
+/* The key that nearly is the segment from START to REST; the same path with it is one. */
+static void find_near_key(const struct node *root, const struct node *map, const char *key,
+	const char *start, const char *rest, char near[INSPECT_NEAR])
+{
+	char word[SETTINGS_MAX_WORD + 2], path[INSPECT_NEAR];
+	size_t len = rest ? (size_t)(rest - start) - 1 : strlen(start);
+	unsigned least = UINT_MAX;
+
+	if (map->type != NODE_MAP || len > SETTINGS_MAX_WORD)
+		return;
+	snprintf(word, sizeof(word), "%.*s", (int)len, start);
+	for (const struct node *n = map->first; n; n = n->next) {
+		size_t other = strlen(n->key), limit = (len > other ? len : other) / 3;
+		unsigned d = settings_distance(word, n->key);
+		int used;
+
+		if (d > limit || d >= least || strpbrk(n->key, ".\\"))
+			continue;
+		used = snprintf(path, sizeof(path), "%.*s%s%s%s", (int)(start - key), key, n->key,
+			rest ? "." : "", rest ? rest : "");
+		if (used < 0 || (size_t)used >= sizeof(path) || !key_path_find(root, path))
+			continue;
+		least = d;
+		memcpy(near, path, sizeof(path));
+	}
+}
+
 /* An override may lie in mappings only. */
 static int check_key_way(
-	const struct node *root, const char *key, bool *ret_adds, char why[FILE_WHY])
+	const struct node *root, const char *key, struct inspect_effect *ret, char why[FILE_WHY])
 {
-	const struct node *n = root;
-	const char *rest = key;
+	const struct node *n = root, *map = root;
+	const char *rest = key, *start = key;
 
 	while (n && rest) {
 		if (n->type != NODE_MAP && n->type != NODE_NULL) {
@@ -146,14 +177,35 @@ static int check_key_way(
 				n->type == NODE_LIST ? "list" : "single value");
 			return -ENOTDIR;
 		}
+		map = n;
+		start = rest;
 		n = key_path_step(n, &rest);
 	}
-	*ret_adds = !n;
+	*ret = (struct inspect_effect){.adds = !n};
+	if (!n) {
+		find_near_key(root, map, key, start, rest, ret->near);
+	} else if (n->type == NODE_MAP || n->type == NODE_LIST) {
+		ret->present = n->type;
+		ret->count = n->count;
+	}
 	return 0;
 }
 
-int inspect_override(
-	const struct inspection *i, const char *key, bool *ret_adds, char why[FILE_WHY])
+size_t inspect_replaced(const struct inspect_effect *effect, const char *value)
+{
+	char why[FILE_WHY], *json, first;
+
+	if (!effect->count || compose_override_value(value, &json, why))
+		return 0;
+	first = json[strspn(json, " \n")];
+	free(json);
+	if (first == 'n' || first == (effect->present == NODE_MAP ? '{' : '['))
+		return 0;
+	return effect->count;
+}
+
+int inspect_override(const struct inspection *i, const char *key, struct inspect_effect *ret_effect,
+	char why[FILE_WHY])
 {
 	struct candidate *current;
 	int r = inspect_check_published(i, why);
@@ -164,7 +216,7 @@ int inspect_override(
 		r = validation_load(i->config, i->published.generation, i->ledger, &current, why);
 	if (r)
 		return r;
-	r = check_key_way(current->composition.root, key, ret_adds, why);
+	r = check_key_way(current->composition.root, key, ret_effect, why);
 	candidate_free(current);
 	return r;
 }

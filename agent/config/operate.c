@@ -271,7 +271,7 @@ bool config_forget_revs(struct config *c)
 int operate_check_key(const struct config *c, const char *key, char why[FILE_WHY])
 {
 	bool bytes = c->settings->type == SETTINGS_TYPE_BYTES;
-	const char *bad = settings_check_key(key);
+	const char *bad = settings_check_key(key), *blanks = " \t";
 	char shown[SETTINGS_SHOWN];
 
 	if (bytes || c->settings->dir) {
@@ -279,6 +279,8 @@ int operate_check_key(const struct config *c, const char *key, char why[FILE_WHY
 			bytes ? "it is bytes" : "it is a set of files");
 		return -ENOTSUP;
 	}
+	if (!bad && key[0] && (strchr(blanks, key[0]) || strchr(blanks, key[strlen(key) - 1])))
+		bad = "has a blank around it: write KEY=VALUE without";
 	if (!bad)
 		return 0;
 	snprintf(why, FILE_WHY, "the key %s %s", settings_shown(key, shown), bad);

@@ -33,7 +33,7 @@ struct answer {
 	enum audience audience;
 	unsigned tries;
 	bool held; /* about what is held back: inspect_hold() */
-	bool adds; /* by compute(): the override's key is a new one */
+	struct inspect_effect effect; /* by compute(): of an override */
 	/* input and output of compute() */
 	struct inspection seen;
 	struct buffer out;

@@ -47,7 +47,7 @@ struct waiting { /* one client that waits for a run or a change */
 	struct config_waiter waiter;
 	struct loop_timer limit;
 	uint64_t limit_ms;
-	bool adds; /* a key that the version did not have */
+	struct inspect_effect effect; /* of an override */
 };
 
 struct control {
@@ -435,10 +435,36 @@ static bool is_rollback(const struct httpd_request *r)
 	return what && strcmp(what, "/rollback") == 0;
 }
 
-/* Answers a change with the current version, but for its generation. adds: it is an override of a
- * key that there was not. */
-static void reply_generation(
-	struct httpd_request *r, int status, struct config *config, uint64_t generation, bool adds)
+/* A rollback leaves them as they are. */
+static void write_overridden_keys(const struct config_status *s, struct buffer *out)
+{
+	if (!s->override_count)
+		return;
+	json_writer_begin_array(out, "overridden");
+	for (size_t i = 0; i < s->override_count; i++)
+		json_writer_text(out, NULL, s->overrides[i].key);
+	json_writer_end_array(out);
+}
+
+static void write_effect(
+	const struct httpd_request *r, const struct inspect_effect *effect, struct buffer *out)
+{
+	const char *value = httpd_query(r, "value");
+	size_t replaced = value ? inspect_replaced(effect, value) : 0;
+
+	if (value && effect->adds)
+		json_writer_boolean(out, "adds_key", true);
+	if (value && effect->near[0])
+		json_writer_text(out, "near_key", effect->near);
+	if (replaced)
+		json_writer_number(out,
+			effect->present == NODE_MAP ? "replaced_keys" : "replaced_items", replaced);
+}
+
+/* Answers a change with the current version, but for its generation. effect: of an override; else
+ * NULL. */
+static void reply_generation(struct httpd_request *r, int status, struct config *config,
+	uint64_t generation, const struct inspect_effect *effect)
 {
 	struct config_status s;
 	struct buffer b;
@@ -450,21 +476,24 @@ static void reply_generation(
 	json_writer_text(&b, "name", config_name(config));
 	json_writer_number(&b, "generation", generation);
 	json_writer_text(&b, "origin", s.version->origin);
-	if (is_rollback(r))
+	if (is_rollback(r)) {
+		write_overridden_keys(&s, &b);
 		explain_forward(config, &b);
-	if (adds)
-		json_writer_boolean(&b, "adds_key", true);
+	}
+	if (effect)
+		write_effect(r, effect, &b);
 	json_writer_end_object(&b);
 	reply_json(r, status, &b);
 }
 
 /* Answers a change with the current version. */
-static void reply_current(struct httpd_request *r, int status, struct config *config, bool adds)
+static void reply_current(struct httpd_request *r, int status, struct config *config,
+	const struct inspect_effect *effect)
 {
 	struct config_status s;
 
 	config_status(config, &s);
-	reply_generation(r, status, config, s.version->generation, adds);
+	reply_generation(r, status, config, s.version->generation, effect);
 }
 
 static void waited_change_ended(void *arg, struct config *config)
@@ -472,13 +501,13 @@ static void waited_change_ended(void *arg, struct config *config)
 	struct waiting *w = arg;
 	struct httpd_request *r = w->request;
 	const char *error = config_change_error(config);
-	bool adds = w->adds;
+	struct inspect_effect effect = w->effect;
 
 	waiting_end(w);
 	if (error)
 		reply_error(r, 409, error);
 	else
-		reply_current(r, 200, config, adds);
+		reply_current(r, 200, config, &effect);
 }
 
 static void wait_timed_out(void *arg)
@@ -582,7 +611,7 @@ static void version_checked(void *arg, struct config *config)
 		return;
 	}
 	waiting_end(w);
-	reply_current(r, 200, config, false);
+	reply_current(r, 200, config, NULL);
 }
 
 static void get_wait(struct control *c, struct httpd_request *r, struct config *config)
@@ -689,7 +718,7 @@ static void check_rollback(struct answer *a)
 
 static void check_override(struct answer *a)
 {
-	a->error = inspect_override(&a->seen, a->key, &a->adds, a->why);
+	a->error = inspect_override(&a->seen, a->key, &a->effect, a->why);
 }
 
 /* Requests a change that was checked, and answers when it has ended. */
@@ -705,7 +734,7 @@ static void request_change(struct control *c, struct config *config, const struc
 		w = waiting_begin(c, r, config, waited_change_ended, wait_timed_out);
 		if (!w)
 			return;
-		w->adds = a->adds;
+		w->effect = a->effect;
 		config_wait_change(config, &w->waiter);
 	}
 	/* may answer, and free r */
@@ -718,7 +747,7 @@ static void request_change(struct control *c, struct config *config, const struc
 	else if (!waits && config_change_error(config)) /* already */
 		reply_error(r, 409, config_change_error(config));
 	else if (!waits)
-		reply_current(r, 202, config, a->adds);
+		reply_current(r, 202, config, &a->effect);
 }
 
 static void start_change(
@@ -837,7 +866,7 @@ static bool reply_decision(
 	if (error)
 		reply_errno(r, error, why);
 	else
-		reply_current(r, 200, config, false);
+		reply_current(r, 200, config, NULL);
 	return is_decided(error);
 }
 
@@ -862,7 +891,7 @@ static void post_pin(struct control *c, struct httpd_request *r, struct config *
 	if (error)
 		reply_errno(r, error, why);
 	else
-		reply_generation(r, 200, config, config_pinned_generation(config), false);
+		reply_generation(r, 200, config, config_pinned_generation(config), NULL);
 }
 
 static void post_unpin(struct control *c, struct httpd_request *r, struct config *config)

@@ -565,6 +565,20 @@ class Override(Case):
         self.assertIn('had no such key', self.do('override', 'web', 'nothing.x=1', '--for', '1h'))
         agent.stop()
 
+    def test_what_may_not_be_meant_is_said(self):
+        agent = self.begin('db: {host: a, port: 1}\nn: 1\n')
+        self.refused(64, 'has a blank around it', 'override', 'web', 'n = 2', '--for', '1h')
+        said = self.do('override', 'web', 'db.hots=b', '--for', '1h')
+        self.assertRegex(said, "\n  the version before had no such key: is its name right\\? There is db.host\n"
+                         "  `pullet override web 'db.hots' --remove` ends it now\n$")
+        self.do('override', 'web', 'db.hots', '--remove')
+        self.assertEqual(len(self.do('override', 'web', 'db={host: b}', '--for', '1h').splitlines()), 1, 'merged')
+        said = self.do('override', 'web', 'db=5', '--for', '1h')
+        self.assertIn("\n  it replaces a mapping of 2: readers see none of its keys until it ends\n  `pullet override web 'db' --remove`", said)
+        self.publish('db: {host: a, port: 2}\nn: 2\n')
+        self.assertIn('\n  overrides stay in effect: db\n', self.do('rollback', 'web'))
+        agent.stop()
+
 
 class Status(Case):
     """What `pullet status` adds to a config's line when there is something to say."""

@@ -89,6 +89,52 @@ int operate_ask_each(struct operate *o,
 
 /* ---- answers ---- */
 
+/* Of an override: what may not have been meant. */
+static void show_effect(const struct operate *o, const struct node *root, struct buffer *out)
+{
+	const char *near = node_text(root, "near_key", NULL);
+	int64_t keys = node_integer(root, "replaced_keys", 0),
+		items = node_integer(root, "replaced_items", 0);
+
+	if (node_is_true(root, "adds_key")) {
+		buffer_append_string(
+			out, "  the version before had no such key: is its name right?");
+		if (near) {
+			buffer_append_string(out, " There is ");
+			words_text(out, near);
+		}
+		buffer_append(out, "\n", 1);
+	}
+	if (keys)
+		buffer_printf(out,
+			"  it replaces a mapping of %" PRId64
+			": readers see none of its keys until it ends\n",
+			keys);
+	if (items)
+		buffer_printf(out, "  it replaces a list of %" PRId64 " until it ends\n", items);
+	if (!node_is_true(root, "adds_key") && !keys && !items)
+		return;
+	buffer_append_string(out, "  `pullet override ");
+	words_text(out, o->config);
+	buffer_append_string(out, " '");
+	words_text(out, o->arguments[1]); /* the key alone by now */
+	buffer_append_string(out, "' --remove` ends it now\n");
+}
+
+/* After a rollback. */
+static void show_overridden(const struct node *root, struct buffer *out)
+{
+	const struct node *first = node_first(root, "overridden");
+
+	for (const struct node *n = first; n; n = n->next) {
+		if (n->type != NODE_STRING)
+			continue;
+		buffer_append_string(out, n == first ? "  overrides stay in effect: " : ", ");
+		words_text(out, n->text);
+	}
+	buffer_append_string(out, first ? "\n" : "");
+}
+
 int operate_show_current(const struct operate *o, const struct node *root, struct buffer *out)
 {
 	words_text(out, o->config);
@@ -96,9 +142,8 @@ int operate_show_current(const struct operate *o, const struct node *root, struc
 		out, ": generation %" PRId64 " is current: ", node_integer(root, "generation", 0));
 	words_text(out, node_text(root, "origin", "?"));
 	buffer_append(out, "\n", 1);
-	if (node_is_true(root, "adds_key"))
-		buffer_append_string(
-			out, "  the version before had no such key: is its name right?\n");
+	show_effect(o, root, out);
+	show_overridden(root, out);
 	operate_forward(out, root);
 	return CLI_OK;
 }

@@ -862,7 +862,8 @@ static void ledger__that_was_not_written__is_written_by_the_next_run(void **stat
 	agent_starts("");
 	disk_fails(CALL_RENAME, 1, true, ENOSPC);
 	operator_pins(0);
-	assert_logged("<3>cannot save rejections, pins and overrides: they will be lost on restart config=web "
+	assert_logged("<3>cannot save rejections, pins and overrides: they will be lost on restart "
+		      "config=web "
 		      "why=");
 	assert_logged("No space left on device");
 	disk_recovers();
@@ -879,7 +880,8 @@ static void ledger__whose_directory_is_unavailable__says_which(void **state)
 	disk_fails(CALL_OPEN, 1, true, EMFILE);
 	operator_pins(0);
 	disk_recovers();
-	assert_line("<3>cannot save rejections, pins and overrides: they will be lost on restart config=web "
+	assert_line("<3>cannot save rejections, pins and overrides: they will be lost on restart "
+		    "config=web "
 		    "why=\"the state directory: Too many open files\"");
 	assert_true(core.config->decisions.unsaved);
 	operator_unpins();

@@ -20,8 +20,7 @@
 	"generation 3 (version a) is current since 2026-11-24T11:50:07Z (4m ago): pulled from "    \
 	"the server"
 #define CONFIRMED "the server has the current version: confirmed 10s ago"
-#define LOOK                                                                                       \
-	"`pullet diff web --held` shows what it would change: put it right at its source"
+#define LOOK "`pullet diff web --held` shows what it would change: put it right at its source"
 #define UNPIN_OTHERS                                                                               \
 	"`pullet unpin web`: other versions at the server are published again, this one is not"
 #define NEXT "the agent does nothing before the next pull, in 57m"
@@ -200,8 +199,7 @@ static void explain__of_a_rejected_version__says_by_what_and_why(void **state)
 {
 	(void)state;
 	have_verdict(VERDICT_REJECTED, REJECTED_BY_GUARD, "it shrank");
-	assert_says(CURRENT_A, HAS_B ", rejected by the guard: it shrank",
-		LOOK,
+	assert_says(CURRENT_A, HAS_B ", rejected by the guard: it shrank", LOOK,
 		"`pullet refresh web --force`: the server's version is published as it is, if all "
 		"other checks accept it",
 		"another version at the server is checked when it is pulled", NEXT, NULL);

@@ -21,7 +21,7 @@ static struct {
 	size_t room; /* 0: enough */
 	enum audience audience;
 } asks;
-static bool adds; /* a key, the override that was asked about */
+static struct inspect_effect effect; /* of the override that was asked about */
 
 static int ask_inspection(enum question what, struct buffer *out)
 {
@@ -40,7 +40,7 @@ static int ask_inspection(enum question what, struct buffer *out)
 		buffer_printf(out, "%llu", (unsigned long long)generation);
 		return r;
 	case OVERRIDE:
-		return inspect_override(&seen, asks.key, &adds, why);
+		return inspect_override(&seen, asks.key, &effect, why);
 	}
 	return r;
 }
@@ -298,6 +298,23 @@ static void held__by_each_decision__is_compared_with_the_current_version(void **
 	assert_true(has("\"after\":\"***\""));
 }
 
+static void override__of_a_whole__counts_what_it_replaces(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	assert_int_equal(may_override("db"), 0);
+	assert_int_equal(inspect_replaced(&effect, "5"), 1);
+	assert_int_equal(inspect_replaced(&effect, "[1]"), 1);
+	assert_int_equal(inspect_replaced(&effect, "{port: 1}"), 0);
+	assert_int_equal(inspect_replaced(&effect, "null"), 0);
+	assert_int_equal(inspect_replaced(&effect, "[1"), 0);
+	assert_int_equal(may_override("l"), 0);
+	assert_int_equal(inspect_replaced(&effect, "x"), 2);
+	assert_int_equal(inspect_replaced(&effect, "[x]"), 0);
+	assert_int_equal(may_override("n"), 0);
+	assert_int_equal(inspect_replaced(&effect, "x"), 0);
+}
+
 static void held__by_a_full_disk_alone__names_no_check(void **state)
 {
 	(void)state;
@@ -481,13 +498,21 @@ static void override__may_lie_in_mappings_only(void **state)
 	(void)state;
 	begin_with_two("");
 	assert_int_equal(may_override("db.host"), 0);
-	assert_false(adds);
+	assert_false(effect.adds);
 	assert_int_equal(may_override("new.deep.key"), 0);
-	assert_true(adds);
+	assert_true(effect.adds);
 	assert_int_equal(may_override("db"), 0);
-	assert_false(adds);
+	assert_false(effect.adds);
 	assert_int_equal(may_override("db.port"), 0);
-	assert_true(adds);
+	assert_true(effect.adds);
+	assert_string_equal(effect.near, "");
+	assert_int_equal(may_override("db.hots"), 0);
+	assert_string_equal(effect.near, "db.host");
+	assert_int_equal(may_override("bd.host"), 0);
+	assert_string_equal(effect.near, "");
+	assert_int_equal(may_override("db.host.x"), -ENOTDIR);
+	assert_int_equal(may_override("n "), -EINVAL);
+	assert_non_null(strstr(why, "has a blank around it"));
 	assert_int_equal(may_override("l.0"), -ENOTDIR);
 	assert_non_null(strstr(why, "l is a list"));
 	assert_int_equal(may_override("n.x"), -ENOTDIR);
@@ -968,6 +993,7 @@ int main(void)
 		TEST(diff__says_what_readers_saw_and_what_an_override_hides),
 		TEST(diff__below_an_overridden_mapping__is_told_apart),
 		TEST(held__by_each_decision__is_compared_with_the_current_version),
+		TEST(override__of_a_whole__counts_what_it_replaces),
 		TEST(held__by_a_full_disk_alone__names_no_check),
 		TEST(held__after_a_rollback__is_read_from_the_store),
 		TEST(held__of_nothing__says_what_the_server_has),
