@@ -132,11 +132,26 @@ int inspect_hold(struct inspection *i, char why[FILE_WHY])
 {
 	int r = inspect_check_published(i, why);
 
+	if (r == -ENODATA)
+		snprintf(why, FILE_WHY,
+			"nothing is published yet that the server's version could be compared "
+			"with: `pullet explain %s` says why",
+			i->config->settings->name);
 	if (r == 0)
 		r = copy_held(i, why);
 	if (r == 0)
 		note_held_reason(i);
 	return r;
+}
+
+/* What is rejected as it is no document has no keys either. */
+static void say_not_compared(char why[FILE_WHY])
+{
+	char copy[FILE_WHY];
+
+	snprintf(copy, sizeof(copy), "%s", why);
+	snprintf(why, FILE_WHY, "the version that is held cannot be compared: %.*s", FILE_WHY - 64,
+		copy);
 }
 
 /* With the overrides of now. */
@@ -157,6 +172,8 @@ static int load_held(const struct inspection *i, struct side *s, char why[FILE_W
 	if (!s->effective)
 		return -ENOMEM;
 	r = candidate_compose(s->effective, c->settings, s->overrides, NULL, why);
+	if (r)
+		say_not_compared(why);
 	if (r == -EINVAL)
 		return -EBADMSG;
 	return r ? r : add_server_side(c, s, why);

@@ -32,7 +32,7 @@ struct answer {
 	void (*unmake)(void *made); /* frees made where reply() left it; NULL = nothing */
 	enum audience audience;
 	unsigned tries;
-	bool held; /* about what is held back: inspect_hold() */
+	bool held;                    /* about what is held back: inspect_hold() */
 	struct inspect_effect effect; /* by compute(): of an override */
 	/* input and output of compute() */
 	struct inspection seen;

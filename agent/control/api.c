@@ -461,10 +461,10 @@ static void write_effect(
 			effect->present == NODE_MAP ? "replaced_keys" : "replaced_items", replaced);
 }
 
-/* Answers a change with the current version, but for its generation. effect: of an override; else
- * NULL. */
+/* Answers a change with the current version, but for its generation. effect: of an override; ended:
+ * members about what the change ended; else NULL. */
 static void reply_generation(struct httpd_request *r, int status, struct config *config,
-	uint64_t generation, const struct inspect_effect *effect)
+	uint64_t generation, const struct inspect_effect *effect, const struct buffer *ended)
 {
 	struct config_status s;
 	struct buffer b;
@@ -482,6 +482,10 @@ static void reply_generation(struct httpd_request *r, int status, struct config 
 	}
 	if (effect)
 		write_effect(r, effect, &b);
+	if (ended && ended->len) {
+		buffer_append(&b, ",", 1);
+		buffer_append(&b, ended->data, ended->len);
+	}
 	json_writer_end_object(&b);
 	reply_json(r, status, &b);
 }
@@ -493,7 +497,7 @@ static void reply_current(struct httpd_request *r, int status, struct config *co
 	struct config_status s;
 
 	config_status(config, &s);
-	reply_generation(r, status, config, s.version->generation, effect);
+	reply_generation(r, status, config, s.version->generation, effect, NULL);
 }
 
 static void waited_change_ended(void *arg, struct config *config)
@@ -859,15 +863,34 @@ static bool is_decided(int error)
 	return error == 0 || error == -EIO;
 }
 
-/* Answers what an operator decided: 0, or -errno with why. True: it holds. */
-static bool reply_decision(
-	struct httpd_request *r, struct config *config, int error, const char *why)
+/* What a decision is about to replace or to end: for its answer, which frees it. */
+static void keep_ended(struct config *config, bool pin, struct buffer *ret_ended)
+{
+	struct config_status s;
+
+	config_status(config, &s);
+	buffer_init(ret_ended, 4096);
+	status_decision("ended", pin ? s.pin : s.suspension, ret_ended);
+}
+
+/* Answers what an operator decided: 0, or -errno with why. Frees ended. True: it holds. */
+static bool reply_decision(struct httpd_request *r, struct config *config, uint64_t generation,
+	int error, const char *why, struct buffer *ended)
 {
 	if (error)
 		reply_errno(r, error, why);
 	else
-		reply_current(r, 200, config, NULL);
+		reply_generation(r, 200, config, generation, NULL, ended);
+	buffer_fini(ended);
 	return is_decided(error);
+}
+
+static uint64_t current_generation(struct config *config)
+{
+	struct config_status s;
+
+	config_status(config, &s);
+	return s.version->generation;
 }
 
 static void note_decision(
@@ -880,42 +903,46 @@ static void note_decision(
 static void post_pin(struct control *c, struct httpd_request *r, struct config *config)
 {
 	char by[WHO], why[FILE_WHY];
+	struct buffer ended;
 	uint64_t for_ms;
 	int error;
 
 	(void)c;
 	if (!query_number(r, "for_ms", 0, &for_ms))
 		return;
+	keep_ended(config, true, &ended);
 	error = config_pin(config, for_ms, describe_client(r, by), query_text(r, "reason"), why);
 	note_decision(config, error, "pinned", by, query_text(r, "reason"));
-	if (error)
-		reply_errno(r, error, why);
-	else
-		reply_generation(r, 200, config, config_pinned_generation(config), NULL);
+	reply_decision(r, config, config_pinned_generation(config), error, why, &ended);
 }
 
 static void post_unpin(struct control *c, struct httpd_request *r, struct config *config)
 {
 	char by[WHO], why[FILE_WHY];
-	int error = config_unpin(config, describe_client(r, by), why);
+	struct buffer ended;
+	int error;
 
 	(void)c;
+	keep_ended(config, true, &ended);
+	error = config_unpin(config, describe_client(r, by), why);
 	note_decision(config, error, "unpinned", by, "");
-	reply_decision(r, config, error, why);
+	reply_decision(r, config, current_generation(config), error, why, &ended);
 }
 
 static void post_suspend(struct control *c, struct httpd_request *r, struct config *config)
 {
 	const char *reason = query_text(r, "reason");
 	char by[WHO], why[FILE_WHY];
+	struct buffer ended;
 	uint64_t for_ms;
 	int error;
 
 	if (!query_number(r, "for_ms", 0, &for_ms))
 		return;
+	keep_ended(config, false, &ended);
 	error = config_suspend(config, for_ms, describe_client(r, by), reason, why);
 	note_decision(config, error, "suspended", by, reason);
-	if (!reply_decision(r, config, error, why))
+	if (!reply_decision(r, config, current_generation(config), error, why, &ended))
 		return;
 	end_pull_waits(c, config);
 	notify_report(c, config);
@@ -924,10 +951,13 @@ static void post_suspend(struct control *c, struct httpd_request *r, struct conf
 static void post_resume(struct control *c, struct httpd_request *r, struct config *config)
 {
 	char by[WHO], why[FILE_WHY];
-	int error = config_resume(config, describe_client(r, by), why);
+	struct buffer ended;
+	int error;
 
+	keep_ended(config, false, &ended);
+	error = config_resume(config, describe_client(r, by), why);
 	note_decision(config, error, "resumed", by, "");
-	if (reply_decision(r, config, error, why))
+	if (reply_decision(r, config, current_generation(config), error, why, &ended))
 		notify_report(c, config);
 }
 

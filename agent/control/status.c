@@ -111,7 +111,7 @@ static void write_until(struct buffer *out, int64_t until_ms)
 	write_number_or_null(out, "until_ms", until_ms, LEDGER_FOREVER);
 }
 
-static void write_decision(const char *name, const struct ledger_pin *pin, struct buffer *out)
+void status_decision(const char *name, const struct ledger_pin *pin, struct buffer *out)
 {
 	if (!pin)
 		return;
@@ -127,8 +127,8 @@ static void write_operator_decisions(const struct config_status *s, struct buffe
 {
 	if (s->expires_ms != INT64_MAX)
 		json_writer_number(out, "expires_ms", (unsigned long long)s->expires_ms);
-	write_decision("pin", s->pin, out);
-	write_decision("suspension", s->suspension, out);
+	status_decision("pin", s->pin, out);
+	status_decision("suspension", s->suspension, out);
 	json_writer_begin_array(out, "overrides");
 	for (size_t i = 0; i < s->override_count; i++) {
 		json_writer_begin_object(out, NULL);

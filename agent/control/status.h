@@ -31,4 +31,7 @@ int status_outcome(struct config *c, enum audience audience, struct buffer *out)
 bool status_ready(
 	const struct control_env *env, bool verbose, enum audience audience, struct buffer *out);
 
+/* Appends the member name: {"by","reason","until_ms"}, of a pin or a suspension; NULL: nothing. */
+void status_decision(const char *name, const struct ledger_pin *pin, struct buffer *out);
+
 #endif

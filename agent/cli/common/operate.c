@@ -148,6 +148,17 @@ int operate_show_current(const struct operate *o, const struct node *root, struc
 	return CLI_OK;
 }
 
+void operate_ended(const char *what, const struct node *root, struct buffer *out)
+{
+	const struct node *ended = node_find(root, "ended");
+
+	if (!ended)
+		return;
+	buffer_printf(out, "  this ended the %s", what);
+	operate_decision(out, ended);
+	buffer_append(out, "\n", 1);
+}
+
 const char *operate_why(const struct node *rejected)
 {
 	const char *by = node_text(rejected, "by", "");

@@ -121,8 +121,6 @@ static void add_held(const struct node *root, struct buffer *out)
 {
 	const struct node *held = node_find(root, "held");
 
-	if (!held)
-		return;
 	buffer_append_string(out, "# the server's version ");
 	show_version(node_text(node_find(root, "to"), "version", NULL), out);
 	if (node_text(held, "by", NULL))
@@ -150,13 +148,31 @@ static void add_facts(const struct node *root, struct buffer *out)
 	}
 }
 
+/* Which two are compared, where something is other. */
+static void add_generations(const struct node *root, struct buffer *out)
+{
+	int64_t from = node_integer(node_find(root, "from"), "generation", 0),
+		to = node_integer(node_find(root, "to"), "generation", 0);
+	const struct node *changes = node_find(root, "changes");
+	bool none = changes && changes->type == NODE_LIST
+			    ? !changes->first && !node_first(root, "hidden")
+			    : node_is_true(root, "equal");
+
+	if (!none && from && to)
+		buffer_printf(
+			out, "# generation %" PRId64 " -> generation %" PRId64 "\n", from, to);
+}
+
 static int show_diff(const struct operate *o, const struct node *root, struct buffer *out)
 {
 	const struct node *changes = node_find(root, "changes");
 	int64_t more = node_integer(root, "more", 0);
 
 	(void)o;
-	add_held(root, out);
+	if (node_find(root, "held"))
+		add_held(root, out);
+	else
+		add_generations(root, out);
 	if (!changes || changes->type != NODE_LIST)
 		add_facts(root, out);
 	for (const struct node *n = node_first(root, "changes"); n && !out->error; n = n->next) {

@@ -121,7 +121,11 @@ static int show_history(const struct operate *o, const struct node *root, struct
 	struct table t;
 	size_t row = 0;
 
-	(void)o;
+	if (!first) {
+		words_text(out, o->config);
+		buffer_append_string(out, ": nothing is published yet\n");
+		return CLI_OK;
+	}
 	table_init(&t, heads, sizeof(heads) / sizeof(heads[0]));
 	for (const struct node *v = first; v; v = v->next)
 		add_version_row(v, &t);

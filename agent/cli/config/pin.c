@@ -36,14 +36,15 @@ static int show_pinned(const struct operate *o, const struct node *root, struct 
 	buffer_printf(out, ": pinned at generation %" PRId64 " %s%s\n",
 		node_integer(root, "generation", 0), o->for_ms ? "for " : "until it is unpinned",
 		o->for_ms ? settings_duration_text(o->for_ms, text) : "");
+	operate_ended("pin", root, out);
 	return CLI_OK;
 }
 
 static int show_unpinned(const struct operate *o, const struct node *root, struct buffer *out)
 {
-	(void)root;
 	words_text(out, o->config);
 	buffer_append_string(out, ": unpinned\n");
+	operate_ended("pin", root, out);
 	return CLI_OK;
 }
 

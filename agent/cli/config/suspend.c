@@ -37,18 +37,18 @@ static int show_suspended(const struct operate *o, const struct node *root, stru
 {
 	char text[24];
 
-	(void)root;
 	words_text(out, o->config);
 	buffer_printf(out, ": suspended %s%s\n", o->for_ms ? "for " : "until it is resumed",
 		o->for_ms ? settings_duration_text(o->for_ms, text) : "");
+	operate_ended("suspension", root, out);
 	return CLI_OK;
 }
 
 static int show_resumed(const struct operate *o, const struct node *root, struct buffer *out)
 {
-	(void)root;
 	words_text(out, o->config);
 	buffer_append_string(out, ": resumed\n");
+	operate_ended("suspension", root, out);
 	return CLI_OK;
 }
 

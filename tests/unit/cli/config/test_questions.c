@@ -124,6 +124,42 @@ static void diff__shows_a_line_for_each_key(void **state)
 	assert_string_equal(played_asked(0), "GET /v1/configs/web/diff?from=3&to=4");
 }
 
+static void diff__between_generations__says_which(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/configs/web/diff", 200,
+		"{\"name\":\"web\",\"from\":{\"generation\":3},\"to\":{\"generation\":4},\"equal\":"
+		"false,"
+		"\"changes\":[{\"change\":\"added\",\"path\":\"a\",\"after\":1}]}");
+	RUN(cli_diff, "pullet diff", "web");
+	assert_ended(CLI_OK, "# generation 3 -> generation 4\n+ a: 1\n", "");
+	played_answers("GET /v1/configs/web/diff", 200,
+		"{\"name\":\"web\",\"from\":{\"generation\":3},\"to\":{\"generation\":4},\"equal\":"
+		"false,"
+		"\"changes\":[]}");
+	RUN(cli_diff, "pullet diff", "web");
+	assert_ended(CLI_OK, "", "");
+}
+
+static void diff__of_what_no_decision_holds__names_none(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/configs/web/diff", 200,
+		"{\"name\":\"web\",\"from\":{\"generation\":3},\"to\":{\"version\":\"\\\"v\\\"\"},"
+		"\"equal\":false,"
+		"\"held\":{\"by\":null,\"why\":\"it could not be published\"},\"changes\":[]}");
+	RUN(cli_diff, "pullet diff", "web", "--held");
+	assert_ended(CLI_OK, "# the server's version v: it could not be published\n", "");
+}
+
+static void history__of_nothing__says_so(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/configs/web/history", 200, "{\"name\":\"web\",\"versions\":[]}");
+	RUN(cli_history, "pullet history", "web");
+	assert_ended(CLI_OK, "web: nothing is published yet\n", "");
+}
+
 static void diff__of_bytes__shows_sizes_and_digests(void **state)
 {
 	(void)state;
@@ -277,6 +313,9 @@ int main(void)
 		CASE(history__of_an_unknown_config__says_what_was_meant),
 		CASE(history__of_an_agent_that_lists_no_configs__says_what_it_said),
 		CASE(diff__shows_a_line_for_each_key),
+		CASE(diff__between_generations__says_which),
+		CASE(diff__of_what_no_decision_holds__names_none),
+		CASE(history__of_nothing__says_so),
 		CASE(diff__of_bytes__shows_sizes_and_digests),
 		CASE(diff__with_hidden_values__says_who_sees_them),
 		CASE(diff__of_what_is_no_generation__asks_nothing),
