@@ -62,14 +62,16 @@ static void explain_current(const struct explanation *e)
 {
 	const struct config_status *s = &e->status;
 	const char *version = s->version->generation ? VERSION_TEXT(s->version) : NULL;
+	bool pulled = strcmp(s->version->origin ? s->version->origin : "", "pull") == 0;
+	const char *by = pulled && s->version->cause == CAUSE_OPERATOR ? s->version->by : NULL;
 
 	if (s->version->generation)
-		explain_say(e, "generation %" PRIu64 "%s%s%s is current since %s (%s ago): %s",
+		explain_say(e, "generation %" PRIu64 "%s%s%s is current since %s (%s ago): %s%s%s",
 			s->version->generation, version ? " (version " : "", version ? version : "",
 			version ? ")" : "", TIME(s->published_ms),
 			EXPLAIN_SPAN(e->wall_ms - s->published_ms),
-			strcmp(s->version->origin, "pull") == 0 ? "pulled from the server"
-								: s->version->origin);
+			pulled ? "pulled from the server" : s->version->origin,
+			by ? ", asked for by " : "", by ? by : "");
 	else
 		explain_say(e, "nothing is published yet");
 	if (strcmp(s->state, "stale") == 0 && s->expires_ms <= e->wall_ms)

@@ -171,14 +171,16 @@ static bool is_large_publication(const struct publication *p)
 
 static void log_published(struct config *c, const struct publication *p)
 {
-	bool pulled = strcmp(c->current.version.origin, "pull") == 0;
+	const struct version *v = &c->current.version;
+	bool pulled = strcmp(v->origin, "pull") == 0;
+	bool comes = pulled && c->step.decision.row == ROW_LATEST_IS_PUBLISHED;
 
 	if (!c->step.quiet)
 		log_info("published", "config", c->settings->name, "generation",
-			LOG_U64(c->current.version.generation), "version",
-			VERSION_TEXT(&c->current.version), "bytes", LOG_U64(p->text_len), "file",
-			settings_place(c->settings), "origin",
-			pulled ? NULL : c->current.version.origin);
+			LOG_U64(v->generation), "version", VERSION_TEXT(v), "bytes",
+			LOG_U64(p->text_len), "file", settings_place(c->settings), "origin",
+			pulled ? NULL : v->origin, "cause",
+			comes ? version_cause_name(v->cause) : NULL, "by", comes ? v->by : NULL);
 }
 
 /* But for a repair, which is noted with its cause, and the first pull, which the history has. */

@@ -48,7 +48,7 @@ void reason_of_pull(const struct config *c, struct version *v)
 
 void reason_of_released(struct config *c, const char *by)
 {
-	if (c->latest.state == LATEST_IS_KEPT)
+	if (c->latest.state == LATEST_IS_KEPT && c->latest.said == REJECTED_BY_PIN)
 		version_set_cause(&c->latest.candidate->version, CAUSE_PIN, by);
 	if (!by)
 		events_note(c, EVENT_DECIDED, NULL, "the pin has expired");

@@ -241,6 +241,7 @@ int status_config(struct config *c, enum audience audience, struct buffer *out)
 int status_outcome(struct config *c, enum audience audience, struct buffer *out)
 {
 	static const char *const outcomes[] = {"none", "published", "unchanged", "held", "failed"};
+	char url[CONFIG_URL];
 	struct config_status s;
 
 	config_status(c, &s);
@@ -255,6 +256,11 @@ int status_outcome(struct config *c, enum audience audience, struct buffer *out)
 		s.outcome == CONFIG_HELD && s.held ? s.rejected_why
 						   : sentence_or_null(s.last_error),
 		audience);
+	if (s.outcome == CONFIG_FAILED && s.cause != KIND_CAUSE_NONE &&
+		s.cause != KIND_CAUSE_HOST) {
+		config_url(c, url);
+		json_writer_text(out, "url", url);
+	}
 	return json_writer_end_object(out);
 }
 

@@ -148,6 +148,28 @@ int operate_show_current(const struct operate *o, const struct node *root, struc
 	return CLI_OK;
 }
 
+void operate_address(const char *url, struct buffer *out)
+{
+	const char *host = strstr(url, "://");
+	char text[300];
+	size_t len;
+
+	if (strncmp(url, "http", 4) != 0 || !host)
+		return;
+	host += strlen("://");
+	len = strcspn(host, "/?#");
+	for (size_t i = 0; i < len; i++)
+		if (host[i] == '@') {
+			host += i + 1;
+			len -= i + 1;
+			i = 0;
+		}
+	snprintf(text, sizeof(text), "%.*s//%.*s", (int)strcspn(url, "/"), url, (int)len, host);
+	buffer_append_string(out, " (at ");
+	words_text(out, text);
+	buffer_append(out, ")", 1);
+}
+
 void operate_ended(const char *what, const struct node *root, struct buffer *out)
 {
 	const struct node *ended = node_find(root, "ended");

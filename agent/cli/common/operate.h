@@ -52,6 +52,9 @@ int operate_ask_each(struct operate *o,
 	int (*request_status)(struct operate *o, const char *name, const struct node *config));
 /* For the answer to a change: "web: generation 14 is current: ORIGIN". */
 int operate_show_current(const struct operate *o, const struct node *root, struct buffer *out);
+/* Appends " (at http://HOST:PORT)" for a URL, without credentials, path or query; of another scheme
+ * nothing. */
+void operate_address(const char *url, struct buffer *out);
 /* Appends a line about the pin or the suspension that a decision replaced or ended, if it did. */
 void operate_ended(const char *what, const struct node *root, struct buffer *out);
 

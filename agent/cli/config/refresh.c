@@ -76,6 +76,7 @@ static int show_result(const struct operate *o, const struct node *root, struct 
 	if (error) {
 		buffer_append_string(out, ": ");
 		words_lines(out, error);
+		operate_address(node_text(root, "url", ""), out);
 	}
 	buffer_append_string(out, "\n");
 	add_remedy(o, root, out);

@@ -55,6 +55,8 @@ static void note_error(const struct node *c, const struct show_config *s, struct
 		return; /* note_rejected() says it */
 	buffer_append_string(out, "  ");
 	show_error(s, out);
+	if (strcmp(node_text(c, "cause", "this host"), "this host") != 0)
+		operate_address(node_text(c, "url", ""), out);
 	buffer_append_string(out, "\n");
 }
 

@@ -467,7 +467,7 @@ static void publication__is_logged_with_version_size_file_and_origin(void **stat
 	(void)state;
 	begin("");
 	assert_line("<6>published config=web generation=1 version=de80e4db bytes=5 "
-		    "file=%s/out/web.yaml",
+		    "file=%s/out/web.yaml cause=start",
 		core.dir);
 	operator_overrides("m", "22", HOUR);
 	assert_line("<6>published config=web generation=2 version=de80e4db bytes=11 "

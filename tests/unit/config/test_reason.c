@@ -102,6 +102,20 @@ static void held_version__is_published_for_the_end_of_the_pin(void **state)
 	assert_cause(3, "pin", "nobody");
 }
 
+static void pin__of_another_delay__is_no_cause(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	disk_fails(CALL_RENAME, 1, true, ENOSPC);
+	pull_of("n: 2\n");
+	operator_pins(0);
+	operator_unpins();
+	disk_recovers();
+	pull();
+	assert_cause(2, "pull", "nobody");
+}
+
 static void bad_probe__is_the_cause_of_its_rollback(void **state)
 {
 	(void)state;
@@ -141,6 +155,7 @@ int main(void)
 		CORE_TEST(publication__has_its_own_time_and_not_that_of_the_pull),
 		CORE_TEST(what_operators_do__names_them),
 		CORE_TEST(held_version__is_published_for_the_end_of_the_pin),
+		CORE_TEST(pin__of_another_delay__is_no_cause),
 		CORE_TEST(bad_probe__is_the_cause_of_its_rollback),
 		CORE_TEST(other_format__is_the_cause_of_a_new_composition),
 		CORE_TEST(forced_pull__of_what_was_held__is_the_operators),

@@ -512,7 +512,8 @@ static void outcome__of_each_kind__is_named(void **state)
 	pull();
 	assert_outcome_is(AUDIENCE_OPERATOR,
 		"{\"name\":\"web\",\"outcome\":\"failed\",\"generation\":1,"
-		"\"version\":\"\\\"de80e4db\\\"\",\"error\":\"/web.yaml: connection refused\"}");
+		"\"version\":\"\\\"de80e4db\\\"\",\"error\":\"/web.yaml: connection refused\","
+		"\"url\":\"http://server/web.yaml\"}");
 }
 
 /* ---- the whole agent ---- */

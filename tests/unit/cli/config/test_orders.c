@@ -201,6 +201,16 @@ static void unpin__that_the_agent_rejects__exits_1_with_its_sentence(void **stat
 	assert_shows(command.out, "Usage: pullet pin CONFIG");
 }
 
+static void refresh__that_fails__names_the_server_without_secrets(void **state)
+{
+	(void)state;
+	played_answers("POST /v1/configs/web/refresh", 200,
+		"{\"name\":\"web\",\"outcome\":\"failed\",\"generation\":3,\"version\":null,"
+		"\"error\":\"cut\",\"url\":\"https://ann:pw@h:8443/web.yaml?token=s\"}");
+	RUN(cli_refresh, "pullet refresh", "web", "--wait");
+	assert_ended(CLI_FAILED, "web: failed, generation 3: cut (at https://h:8443)\n", "");
+}
+
 /* ---- suspend ---- */
 
 static void suspend__of_one__says_how_long(void **state)
@@ -338,6 +348,7 @@ int main(void)
 		CASE(pin__for_no_time__is_misused),
 		CASE(unpin__says_so),
 		CASE(unpin__that_the_agent_rejects__exits_1_with_its_sentence),
+		CASE(refresh__that_fails__names_the_server_without_secrets),
 		CASE(suspend__of_one__says_how_long),
 		CASE(suspend__of_all__asks_for_each),
 		CASE(resume__of_all__passes_over_what_is_not_suspended),
