@@ -640,8 +640,8 @@ class Files(Case):
 
     def test_full(self):
         out = self.path('out')
-        self.one(self.look(f'mount -t tmpfs -o size=64k,mode=755 none {out}; head -c 65536 /dev/zero > {out}/x', code=1), 'error', 'full: 0 KiB')
-        self.one(self.look(f'mount -t tmpfs -o size=64k,mode=755 none {out}', code=0), 'warning', 'full: 64 KiB')
+        self.one(self.look(f'mount -t tmpfs -o size=64k,mode=755 none {out}; head -c 65536 /dev/zero > {out}/x', code=1), 'error', ' full: 0 bytes')
+        self.one(self.look(f'mount -t tmpfs -o size=64k,mode=755 none {out}', code=0), 'warning', 'nearly full: 64 KiB')
         self.one(self.look(f'mount -t tmpfs -o nr_inodes=2,mode=755 none {out}; touch {out}/x', code=1), 'error', '0 of 2 inodes left')
         self.one(self.look(f'mount -t tmpfs -o size=64m,mode=755 none {out}; head -c 66000000 /dev/zero > {out}/x', code=0), 'warning', 'nearly full')
 
@@ -845,6 +845,16 @@ configs: {{web: {{from: [{{server: main, path: /web.yaml}}], file: {self.path("o
         shutil.copy(self.path('pullet.yaml'), self.path('other.yaml'))
         self.one(self.doctor(path=self.path('other.yaml')), 'warning', 'the agent that runs reads .*pullet.yaml', 'agent')
         agent.stop()
+
+    def test_the_path_of_an_agent_that_was_given_a_relative_one(self):
+        agent = self.start()
+        agent.log.wait('published')
+        agent.stop()
+        near = harness.Program([*getattr(self, 'prefix', ()), harness.PULLETD, '-c', './pullet.yaml'], cwd=self.dir)
+        self.addCleanup(near.close)
+        near.log.wait('last known good')
+        shutil.copy(self.path('pullet.yaml'), self.path('other.yaml'))
+        self.one(self.doctor(path=self.path('other.yaml')), 'warning', f'the agent that runs reads {self.path("pullet.yaml")}$', 'agent')
 
     def test_states_of_configs(self):
         server = self.server(status(404))

@@ -401,13 +401,15 @@ static void add_findings_json(const char *name, const struct doctor_list *l, str
 	}
 }
 
-/* Counts[severity]. */
+/* Lines of the table, counts[severity]; the findings are sorted. */
 static void count_findings(const struct run *run, size_t counts[DOCTOR_ERROR + 1])
 {
 	memset(counts, 0, (DOCTOR_ERROR + 1) * sizeof(*counts));
 	for (size_t i = 0; i < CHECKS; i++)
 		for (size_t k = 0; k < run->lists[i].count; k++)
-			counts[run->lists[i].items[k].severity]++;
+			if (k == 0 ||
+				run->lists[i].items[k].group != run->lists[i].items[k - 1].group)
+				counts[run->lists[i].items[k].severity]++;
 }
 
 /* "1 error, 2 warnings, 0 notes, 12 good" */
@@ -424,13 +426,14 @@ static int print_findings(struct run *run)
 	struct buffer out;
 	int r;
 
-	count_findings(run, counts);
 	doctor_say_causes_once(run->lists, CHECKS);
 	buffer_init(&out, MAX_OUTPUT);
 	if (run->json)
 		json_writer_begin_array(&out, NULL);
-	for (size_t i = 0; i < CHECKS; i++) {
+	for (size_t i = 0; i < CHECKS; i++)
 		sort_findings(&run->lists[i]);
+	count_findings(run, counts);
+	for (size_t i = 0; i < CHECKS; i++) {
 		if (run->json)
 			add_findings_json(checks[i].name, &run->lists[i], &out);
 		else

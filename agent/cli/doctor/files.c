@@ -156,10 +156,14 @@ static void check_needed_files(struct doctor *d, struct doctor_list *l)
 
 static void check_free_space(const char *path, const struct doctor_place *p, struct doctor_list *l)
 {
-	if (p->bytes && p->bytes_free < LITTLE_BYTES)
-		doctor_add(l, p->bytes_free < 4096 ? DOCTOR_ERROR : DOCTOR_WARNING, path,
-			"make room: until then the old version stays",
-			"the file system is full: %" PRIu64 " KiB are free", p->bytes_free >> 10);
+	if (p->bytes && p->bytes_free < 4096)
+		doctor_add(l, DOCTOR_ERROR, path, "make room: until then the old version stays",
+			"the file system is full: %" PRIu64 " bytes are free", p->bytes_free);
+	else if (p->bytes && p->bytes_free < LITTLE_BYTES)
+		doctor_add(l, DOCTOR_WARNING, path,
+			"make room: the old version stays where a new one does not fit",
+			"the file system is nearly full: %" PRIu64 " KiB are free",
+			p->bytes_free >> 10);
 	else if (p->bytes && p->bytes_free < p->bytes / 50)
 		doctor_add(l, DOCTOR_WARNING, path, "make room",
 			"the file system is nearly full: %" PRIu64 " of %" PRIu64 " MiB are free",

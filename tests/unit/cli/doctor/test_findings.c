@@ -159,7 +159,7 @@ static void findings__that_say_the_same__are_one_line(void **state)
 		"  error   s0, s1, s2 and 1 more: four\n"
 		"  note    s0, s1, s2 and 2 more: five\n"
 		"  ok      s0, s1, s2: three\n"
-		"5 errors, 5 warnings, 5 notes, 3 good\n",
+		"2 errors, 3 warnings, 1 note, 1 good\n",
 		"");
 }
 
