@@ -23,6 +23,16 @@ uint64_t config_stale_ms(const struct config *c)
 	       (c->status.resumed_ms > confirmed_ms ? c->status.resumed_ms - confirmed_ms : 0);
 }
 
+/* Nobody has confirmed the current version for that long, or its signature has expired. */
+static bool is_stale(const struct config *c)
+{
+	uint64_t confirmed_ms =
+		c->status.confirmed_ms ? c->status.confirmed_ms : c->status.started_ms;
+
+	return (c->current.version.generation && c->current.expires_ms <= c->env->sys->wall_ms()) ||
+	       c->env->sys->now_ms() - confirmed_ms > config_stale_ms(c);
+}
+
 /* ---- errors ---- */
 
 static const char *error_text(const struct config *c)
@@ -144,7 +154,8 @@ void config_report_failure(struct config *c, const char *what, const char *why)
 			dry ? NULL : LOG_U64(c->current.version.generation), "repeated",
 			suppressed ? LOG_U64(suppressed) : NULL, "failing_configs",
 			outage_configs(o) > 1 ? LOG_U64(o->failing) : NULL, "server_configs",
-			outage_configs(o) > 1 ? LOG_U64(outage_configs(o)) : NULL);
+			outage_configs(o) > 1 ? LOG_U64(outage_configs(o)) : NULL, "stale",
+			c->current.version.generation && is_stale(c) ? "true" : NULL);
 }
 
 /* For the snapshot's readers: a signature's expiry may come sooner. */
@@ -216,14 +227,9 @@ static int64_t age_ms(struct config *c)
 /* waiting | ok | failing | stale; an expired signature makes it stale too. */
 static const char *state_text(const struct config *c)
 {
-	uint64_t confirmed_ms =
-		c->status.confirmed_ms ? c->status.confirmed_ms : c->status.started_ms;
-
-	if (c->current.version.generation && c->current.expires_ms <= c->env->sys->wall_ms())
-		return "stale";
 	if (shown_version(c)->generation == 0)
 		return "waiting";
-	if (c->env->sys->now_ms() - confirmed_ms > config_stale_ms(c))
+	if (is_stale(c))
 		return "stale";
 	return c->status.error ? "failing" : "ok";
 }

@@ -252,6 +252,8 @@ int status_outcome(struct config *c, enum audience audience, struct buffer *out)
 	json_writer_text(out, "version", etag_of(&s));
 	if (s.outcome == CONFIG_HELD && s.rejected)
 		json_writer_text(out, "held_by", rejection_name(s.rejected_by));
+	else if (s.outcome == CONFIG_FAILED && s.rejected_is_error)
+		json_writer_text(out, "rejected_by", rejection_name(s.rejected_by));
 	write_error(out, "error",
 		s.outcome == CONFIG_HELD && s.held ? s.rejected_why
 						   : sentence_or_null(s.last_error),

@@ -850,7 +850,7 @@ configs: {{web: {{from: [{{server: main, path: /web.yaml}}], file: {self.path("o
         agent = self.start()
         agent.log.wait('published')
         agent.stop()
-        near = harness.Program([*getattr(self, 'prefix', ()), harness.PULLETD, '-c', './pullet.yaml'], cwd=self.dir)
+        near = harness.Program([*NOBODY_S_AGENT, harness.PULLETD, '-c', './pullet.yaml'], cwd=self.dir)
         self.addCleanup(near.close)
         near.log.wait('last known good')
         shutil.copy(self.path('pullet.yaml'), self.path('other.yaml'))

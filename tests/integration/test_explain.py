@@ -160,6 +160,7 @@ class Rejected(Case):
         current = rf'generation 3 \(version {SHA}\) is current since {TIME} \({SPAN} ago\): probe: generation 2 was bad, back to 1'
         harmful = rf'{SERVER}, which failed its probe and was rolled back: .*probe exited with 1: broken'
         self.says(current, harmful, LOOK, AS_IT_IS, ANOTHER, NEXT)
+        self.assertIn('web: failed, generation 3 stays: the server still has the version that failed its probe: ', self.do('refresh', 'web', '--wait', code=1))
         self.do('pin', 'web')
         self.says(current, harmful, f'pinned by {ME}', UNPIN_OTHERS, LOOK, AS_IT_IS.replace('`:', '`, after that:'), NEXT)
 

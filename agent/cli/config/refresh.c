@@ -73,6 +73,9 @@ static int show_result(const struct operate *o, const struct node *root, struct 
 	buffer_append_string(out, ": ");
 	words_text(out, outcome);
 	buffer_printf(out, ", generation %" PRId64, node_integer(root, "generation", 0));
+	if (strcmp(node_text(root, "rejected_by", ""), "probe") == 0)
+		buffer_append_string(
+			out, " stays: the server still has the version that failed its probe");
 	if (error) {
 		buffer_append_string(out, ": ");
 		words_lines(out, error);

@@ -18,8 +18,12 @@ static void state__follows_the_confirmations_of_the_server(void **state)
 	pull();
 	assert_state("failing");
 	assert_true(core_status().failing_since_ms > 0);
+	assert_not_logged("stale=true");
 	world_advance(HOUR + 11 * SECOND);
 	assert_state("stale");
+	world_advance(2 * MINUTE);
+	pull();
+	assert_logged("stale=true");
 	server_recovers();
 	pull();
 	assert_state("ok");

@@ -209,6 +209,14 @@ static void refresh__that_fails__names_the_server_without_secrets(void **state)
 		"\"error\":\"cut\",\"url\":\"https://ann:pw@h:8443/web.yaml?token=s\"}");
 	RUN(cli_refresh, "pullet refresh", "web", "--wait");
 	assert_ended(CLI_FAILED, "web: failed, generation 3: cut (at https://h:8443)\n", "");
+	played_answers("POST /v1/configs/web/refresh", 200,
+		"{\"name\":\"web\",\"outcome\":\"failed\",\"generation\":3,\"version\":null,"
+		"\"error\":\"probe exited with 1\",\"rejected_by\":\"probe\"}");
+	RUN(cli_refresh, "pullet refresh", "web", "--wait");
+	assert_ended(CLI_FAILED,
+		"web: failed, generation 3 stays: the server still has the version that failed its "
+		"probe: probe exited with 1\n",
+		"");
 }
 
 /* ---- suspend ---- */
