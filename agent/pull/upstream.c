@@ -110,8 +110,8 @@ static void log_address_backoff(struct upstream *s, size_t i)
 	if (backoff_ms && until_ms)
 		log_held(s, now_ms, until_ms);
 	else if (backoff_ms && log_limit_pass(&s->log_limit, now_ms, url, &suppressed))
-		log_warn("address in backoff: using another one", "server", upstream_name(s), "url",
-			url, "why", s->backoffs[i]->error, "backoff_ms",
+		log_warn("address in backoff: using another one", "server", s->settings->name,
+			"url", url, "why", s->backoffs[i]->error, "backoff_ms",
 			LOG_U64(backoff_ms - now_ms));
 }
 
@@ -287,8 +287,8 @@ static void note_recovery(struct upstream *s, size_t i)
 		return;
 	s->held = false;
 	memset(&s->log_limit, 0, sizeof(s->log_limit));
-	log_info(
-		"the server answers again", "server", upstream_name(s), "url", s->addresses[i].url);
+	log_info("the server answers again", "server", s->settings->name, "url",
+		s->addresses[i].url);
 }
 
 struct outage *upstream_outage(struct upstream *s)
@@ -418,7 +418,7 @@ static void warn_of_plain_secrets(const struct upstream *s)
 		if (!strncasecmp(s->addresses[i].url, "http:", 5))
 			log_warn("secrets go to this address without TLS: anyone on the way can "
 				 "read them",
-				"server", upstream_name(s), "url", s->addresses[i].url);
+				"server", s->settings->name, "url", s->addresses[i].url);
 }
 
 static int join_backoffs(struct upstream *s, struct backoffs *all)

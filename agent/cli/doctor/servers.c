@@ -26,7 +26,7 @@ static const char *remedy_for(const struct doctor_pull *p)
 		return "put it right at its source: as it is, the agent does not take it";
 	switch (p->cause) {
 	case KIND_CAUSE_NOT_FOUND:
-		return "check the path, and that it is published there";
+		return "put it there, or name the path where it is";
 	case KIND_CAUSE_EMPTY:
 		return "publish it whole; an empty document is never taken";
 	case KIND_CAUSE_FORBIDDEN:

@@ -81,12 +81,18 @@ static bool is_kept_back(const struct node *c, const char *holder)
 
 	if (holder)
 		return away && strcmp(by, holder) == 0;
-	return away && strcmp(by, "pin") != 0 && strcmp(by, "rollout") != 0;
+	return away && strcmp(by, "pin") != 0 && strcmp(by, "rollout") != 0 &&
+	       strcmp(by, "operator") != 0;
 }
 
 static bool is_rejected(const struct node *c)
 {
 	return is_kept_back(c, NULL);
+}
+
+static bool is_rolled_back(const struct node *c)
+{
+	return is_kept_back(c, "operator");
 }
 
 static bool is_version_held(const struct node *c)
@@ -118,6 +124,7 @@ static const struct mark {
 	const char *member, *state;
 } marks[] = {
 	{"with a rejected version", .is = is_rejected},
+	{"rolled back by an operator", .is = is_rolled_back},
 	{"held by the rollout", .is = is_version_held},
 	{"suspended", .member = "suspension"},
 	{"pinned", .member = "pin"},

@@ -47,13 +47,15 @@ static bool is_loader_empty(const struct loader *l)
 
 static void complain_no_config(struct loader *l, struct place whole)
 {
+	static const char here[] = "this folder";
 	const char *slash = strrchr(whole.file, '/');
 
 	if (is_loader_empty(l))
 		loader_complain(l, whole,
 			"nothing is configured in %.*s: add a config under \"configs\" "
 			"(pullet.yaml(5) has examples)",
-			slash ? (int)(slash - whole.file) : 1, slash ? whole.file : ".");
+			slash ? (int)(slash - whole.file) : (int)strlen(here),
+			slash ? whole.file : here);
 	else
 		loader_complain(l, whole, "no config is set: add one under \"configs\"");
 }

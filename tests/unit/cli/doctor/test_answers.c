@@ -208,7 +208,7 @@ static void document__that_failed__has_a_remedy_for_its_cause(void **state)
 		const char *name, *remedy;
 	} rows[] = {
 		{KIND_CAUSE_NOT_FOUND, "not found",
-			"check the path, and that it is published there"},
+			"put it there, or name the path where it is"},
 		{KIND_CAUSE_EMPTY, "empty", "publish it whole; an empty document is never taken"},
 		{KIND_CAUSE_FORBIDDEN, "forbidden",
 			"look at auth: of the server here, and at what it may read there"},

@@ -256,7 +256,7 @@ static void servers__that_lack_documents__are_errors(void **state)
 		"  g: {from: [{server: h, path: /busy.yaml}], type: yaml, snapshot: true}\n"
 		"  i: {from: [{server: d, path: /not-there.yaml}], type: yaml, snapshot: true}\n");
 	assert_int_equal(examine(), CLI_FAILED);
-	assert_shows(command.out, "check the path, and that it is published there");
+	assert_shows(command.out, "put it there, or name the path where it is");
 	assert_shows(command.out, "look at auth: of the server here");
 	assert_shows(command.out, "line 2, column 1:");
 	assert_shows(

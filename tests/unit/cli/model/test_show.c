@@ -92,6 +92,7 @@ static void headline__counts_each_mark(void **state)
 		const char *members, *words;
 	} rows[] = {
 		{"\"rejected\":{\"by\":\"schema\"}", "; 1 with a rejected version"},
+		{"\"rejected\":{\"by\":\"operator\"}", "; 1 rolled back by an operator"},
 		{"\"rejected\":{\"by\":\"rollout\"}", "; 1 held by the rollout"},
 		{"\"rejected\":{\"by\":\"pin\"}", ""},
 		{"\"rejected\":null", ""},
