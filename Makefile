@@ -521,7 +521,8 @@ install: all ## install under DESTDIR/PREFIX
 	$(call put,$(SYSUSERSDIR),644,packaging/systemd/pullet.sysusers,pullet.conf)
 	$(call put,$(TMPFILESDIR),644,packaging/systemd/pullet.tmpfiles,pullet.conf)
 	$(Q)$(INSTALL) -d $(DESTDIR)$(SYSCONFDIR)/pullet/conf.d $(DESTDIR)$(SYSCONFDIR)/pullet/changed.d
-	$(if $(wildcard $(DESTDIR)$(SYSCONFDIR)/pullet/pullet.yaml),,$(call put,$(SYSCONFDIR)/pullet,640,packaging/pullet.yaml))
+	$(if $(wildcard $(DESTDIR)$(SYSCONFDIR)/pullet/pullet.yaml),,$(call put,$(SYSCONFDIR)/pullet,640,packaging/pullet.yaml) && \
+		sed -i 's|/usr/share/doc/pullet|$(DOCDIR)|' '$(DESTDIR)$(SYSCONFDIR)/pullet/pullet.yaml')
 
 # from a list of what installing would put there, so that there is only one
 uninstall: all ## remove what install put there; configuration and state stay

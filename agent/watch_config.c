@@ -261,12 +261,15 @@ static void look_at_files(void *arg)
 {
 	struct watch_config *w = arg;
 
+	bool same = look_at_own(w->path) == w->seen->own;
+
 	w->first_ms = 0;
 	watch_folders(w);
-	if (look_at_own(w->path) == w->seen->own && look_at_named(w->seen) == w->seen->hash)
+	if (same && look_at_named(w->seen) == w->seen->hash)
 		return;
 	w->unasked++;
-	log_info("the configuration changed: reading it again", "file", w->path);
+	log_info("the configuration changed: reading it again", "file",
+		same && w->seen->count == 1 ? w->seen->named[0] : w->path);
 	w->changed(w->arg);
 }
 

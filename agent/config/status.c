@@ -133,6 +133,7 @@ void config_report_failure(struct config *c, const char *what, const char *why)
 {
 	struct outage *o = c->run.outage;
 	bool dry = c->env->dry_run; /* which looks at no current version */
+	bool verdict = is_verdict(c, why);
 	unsigned suppressed;
 	char text[160];
 
@@ -145,7 +146,7 @@ void config_report_failure(struct config *c, const char *what, const char *why)
 	c->status.error_wall_ms = c->env->sys->wall_ms();
 	if (!c->status.failing_wall_ms)
 		c->status.failing_wall_ms = c->status.error_wall_ms;
-	if (!is_verdict(c, why))
+	if (!verdict)
 		events_note(c, EVENT_FAILED, sentence_or_null(kind_cause_name(cause_of_error(c))),
 			why[0] ? why : what);
 	if (o ? may_log_outage(c, o, &suppressed) : may_log_own(c, what, why, &suppressed))
@@ -155,7 +156,8 @@ void config_report_failure(struct config *c, const char *what, const char *why)
 			suppressed ? LOG_U64(suppressed) : NULL, "failing_configs",
 			outage_configs(o) > 1 ? LOG_U64(o->failing) : NULL, "server_configs",
 			outage_configs(o) > 1 ? LOG_U64(outage_configs(o)) : NULL, "stale",
-			c->current.version.generation && is_stale(c) ? "true" : NULL);
+			c->current.version.generation && is_stale(c) ? "true" : NULL, "version",
+			verdict ? VERSION_TEXT(latest_version(c)) : NULL);
 }
 
 /* For the snapshot's readers: a signature's expiry may come sooner. */

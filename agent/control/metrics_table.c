@@ -306,7 +306,9 @@ static const struct metric address_metrics[] = {
 	{"pullet_address_failures_in_a_row", GAUGE, NUMBER, "Failures since the last success.",
 		FIELD(at.in_a_row)},
 	{"pullet_address_failures_total", COUNTER, NUMBER,
-		"Failures of the address: congestion (429, 503), network (all others).",
+		"Failures that count for its backoff: congestion (429, 503), network (no "
+		"connection, cut, TLS, other 5xx; no answer in time, where there is another "
+		"address).",
 		FIELD(at.congestion), FAILURES},
 	{"pullet_address_retry_after_total", COUNTER, NUMBER,
 		"Failures in which the server said when to retry.", FIELD(at.advised)},

@@ -34,12 +34,12 @@ static const struct failure failures[SESSION_EVENTS] = {
 	[SESSION_UNANSWERED] = {"handshake timeout", false,
 		ALL("the publisher accepts connections but does not answer")},
 	[SESSION_REJECTED] = {"handshake", true,
-		"the publisher ended the handshake: it wants CURVE (set curve), or it is not a "
-		"ZeroMQ publisher",
+		"the publisher ended the handshake: it wants CURVE (set curve), is not a ZeroMQ "
+		"publisher, or was stopped",
 		"the publisher ended the handshake: server_key is not its public key, or it does "
 		"not use CURVE",
 		"the publisher ended the handshake: it wants CURVE (--upstream-curve-server-key), "
-		"or it is not a ZeroMQ publisher",
+		"is not a ZeroMQ publisher, or was stopped",
 		"the publisher ended the handshake: --upstream-curve-server-key is not its public "
 		"key, or it does not use CURVE"},
 	[SESSION_MISMATCHED] = {"handshake", true,

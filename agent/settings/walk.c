@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "document/slip.h"
 #include "settings/guess.h"
 #include "settings/value.h"
 
@@ -26,20 +27,38 @@ struct place walk_key_place(const struct loader *l, const struct node *n)
 	return n->key_line ? (struct place){l->file, n->key_line, n->key_column} : walk_place(l, n);
 }
 
+/* "; ${NAME} stands there", where the value's text in the file begins with a reference; or "". */
+static void write_variable(const struct loader *l, const struct node *n, char text[80])
+{
+	size_t at = l->text ? slip_offset(l->text, l->text_len, n->line, n->column) : 0, end;
+
+	text[0] = '\0';
+	if (!l->text || at >= l->text_len)
+		return;
+	at += l->text[at] == '"';
+	if (l->text_len - at < 2 || strncmp(l->text + at, "${", 2) != 0)
+		return;
+	for (end = at; end < l->text_len && end < at + 60 && l->text[end] != '}';)
+		end++;
+	if (end < l->text_len && l->text[end] == '}')
+		snprintf(text, 80, "; %.*s stands there", (int)(end + 1 - at), l->text + at);
+}
+
 void walk_complain(struct loader *l, const struct node *n, const struct key *k, const char *why)
 {
 	bool is_path = k->check == settings_check_url_path; /* whose query may be a secret */
 	struct place place = walk_place(l, n);
 	const char *guess = guess_value(l, n, 1u << NODE_STRING, &place);
 	const char *mark = *guess ? ": " : "";
-	char shown[SETTINGS_SHOWN];
+	char shown[SETTINGS_SHOWN], variable[80];
 
+	write_variable(l, n, variable);
 	if (k->hidden || !n->text)
-		loader_complain(l, place, "%s %s%s%s", k->name, why, mark, guess);
+		loader_complain(l, place, "%s %s%s%s%s", k->name, why, mark, guess, variable);
 	else
-		loader_complain(l, place, "%s: %s %s%s%s", k->name,
+		loader_complain(l, place, "%s: %s %s%s%s%s", k->name,
 			settings_shown(is_path ? LOG_URL(n->text) : n->text, shown), why, mark,
-			guess);
+			guess, variable);
 }
 
 bool walk_expect(struct loader *l, const struct node *n, const char *name, unsigned types,

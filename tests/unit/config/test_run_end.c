@@ -357,10 +357,10 @@ static void rolled_back__is_a_failure_of_each_run(void **state)
 	world_end_probe("it answers 500");
 	world_turn();
 	assert_line("<4>the version failed its probe and was rolled back config=web why=\"it "
-		    "answers 500\" next_in_ms=3600000 generation=2");
+		    "answers 500\" next_in_ms=3600000 generation=2 version=49a609b0");
 	pull();
 	assert_line("<4>the server still has the version that was rolled back config=web why=\"it "
-		    "answers 500\" next_in_ms=3600000 generation=3");
+		    "answers 500\" next_in_ms=3600000 generation=3 version=49a609b0");
 	assert_int_equal(core_status().supervisor->count[SUPERVISOR_FAILED], 1);
 }
 

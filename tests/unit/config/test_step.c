@@ -477,7 +477,7 @@ static void rejection__is_logged_by_its_check(void **state)
 	world.check_says = "check exited with 7";
 	pull_of("n: 2\n");
 	assert_line("<4>rejected by the check: keeping the current version config=web why=\"check "
-		    "exited with 7\" next_in_ms=3600000 generation=1");
+		    "exited with 7\" next_in_ms=3600000 generation=1 version=49a609b0");
 	world.check_says = NULL;
 	world.programs_break = "out of descriptors";
 	pull_of("n: 3\n");

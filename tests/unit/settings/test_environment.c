@@ -236,6 +236,20 @@ static void value__of_more_than_the_bound__is_refused(void **state)
 	setenv("PULLET_T", "1s", 1);
 }
 
+static void reference__to_a_bad_value__is_named(void **state)
+{
+	(void)state;
+	setenv("PULLET_T", "7", 1);
+	assert_null(read_interval("${PULLET_T}"));
+	assert_told(
+		"t.yaml:5:15: interval: \"7\" has no unit: write it with ms, s, m, h or d behind "
+		"the number; ${PULLET_T} stands there");
+	assert_null(read_interval("\"${PULLET_T}\""));
+	assert_non_null(strstr(told[0], "; ${PULLET_T} stands there"));
+	assert_null(read_interval("7"));
+	assert_null(strstr(told[0], "stands there"));
+}
+
 static void env_file__says_what_the_environment_does_not(void **state)
 {
 	struct settings *s;
@@ -361,6 +375,7 @@ int main(void)
 		CASE(key__that_is_unknown__keeps_its_place),
 		CASE(key__with_a_reference__is_no_reference),
 		CASE(value__of_more_than_the_bound__is_refused),
+		CASE(reference__to_a_bad_value__is_named),
 		CASE(env_file__says_what_the_environment_does_not),
 		CASE(env_file__with_a_line_that_is_none__names_it),
 		CASE(env_file__that_is_not_there__is_said),
