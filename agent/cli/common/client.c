@@ -129,7 +129,8 @@ const char *client_unreachable(const char *socket, char why[CLIENT_WHY])
 	else if (error && error != ENOENT)
 		snprintf(why, CLIENT_WHY, "no agent answers at %s: %s", socket, strerror(error));
 	else if (error && !strcmp(socket, client_default_socket()) &&
-		 settings_is_untouched(configuration))
+		 (getenv("PULLET_CONFIG") || !getenv("PULLET_RUNTIME_DIR")) &&
+		 settings_is_untouched(configuration)) /* else it is of another agent */
 		snprintf(why, CLIENT_WHY,
 			"no agent answers at %s: nothing is configured in %.*s: add a config to "
 			"%s, and start it (systemctl start pullet)",
@@ -272,7 +273,8 @@ int client_ask(const char *command, const char *socket, const char *method, cons
 	if (fetch_answer(socket, method, path, timeout_ms, a, &result))
 		return cli_error(CLI_FAILED, command, "out of memory or descriptors");
 	if (result == HTTP_CLIENT_TIMEOUT)
-		return cli_error(CLI_TIMED_OUT, command, "the agent did not answer in time: `pullet doctor` says why");
+		return cli_error(CLI_TIMED_OUT, command,
+			"the agent did not answer in time: `pullet doctor` says why");
 	if (result == HTTP_CLIENT_TOO_LARGE)
 		return cli_error(CLI_FAILED, command, "the agent's answer is too large");
 	if (result != HTTP_CLIENT_OK)
