@@ -537,30 +537,15 @@ static void set_environment(struct agent *a)
 	};
 }
 
-/* Who asks may be in another directory. Where the own one is unknown, as it was named. */
-static char *write_absolute(const char *path)
-{
-	char *dir = path[0] == '/' ? NULL : getcwd(NULL, 0), *text = NULL;
-
-	while (dir && strncmp(path, "./", 2) == 0)
-		path += 2;
-	if (asprintf(&text, "%s%s%s", dir ? dir : "", dir && dir[1] ? "/" : "", path) < 0)
-		text = NULL;
-	free(dir);
-	return text;
-}
-
 int agent_open(struct agent *a, const struct settings *settings)
 {
 	int r = take_directories(a, settings);
 
 	if (r)
 		return r;
-	a->absolute_path = write_absolute(a->path);
-	if (!a->absolute_path)
-		return log_shortage(-ENOMEM);
-	a->configuration = (struct configuration_status){
-		.file = a->absolute_path, .loaded_ms = sys_real.wall_ms()};
+	a->configuration =
+		(struct configuration_status){.file = a->absolute_path ? a->absolute_path : a->path,
+			.loaded_ms = sys_real.wall_ms()};
 	errno = 0;
 	a->loop = loop_new(&sys_real);
 	a->transport = a->loop ? http_client_new(a->loop) : NULL;
@@ -670,7 +655,6 @@ void agent_stop(struct agent *a)
 	for (size_t i = 0; a->configs && i < a->settings->config_count; i++)
 		config_free(a->configs[i]);
 	free(a->configs);
-	free(a->absolute_path);
 	events_free(a->env.events);
 	watch_free(a->watcher);
 	file_watch_free(a->drift);

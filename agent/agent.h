@@ -20,7 +20,7 @@
 struct agent {
 	/* set by main.c */
 	const char *path;                /* of the configuration */
-	char *absolute_path;             /* the same, for the status */
+	char *absolute_path;             /* the same, for the status; NULL: as it is */
 	struct watched_files files_read; /* its files, from just before it was read last */
 	bool once, dry_run;
 	bool level_given; /* on the command line: wins over the configuration */

@@ -313,6 +313,19 @@ static int handle_signals(struct agent *a, struct reconfigure *reload)
 	return r;
 }
 
+/* Who asks may be in another directory. Where the own one is unknown, as it was named. */
+static char *write_absolute(const char *path)
+{
+	char *dir = path[0] == '/' ? NULL : getcwd(NULL, 0), *text = NULL;
+
+	while (dir && strncmp(path, "./", 2) == 0)
+		path += 2;
+	if (asprintf(&text, "%s%s%s", dir ? dir : "", dir && dir[1] ? "/" : "", path) < 0)
+		text = NULL;
+	free(dir);
+	return text;
+}
+
 int main(int argc, char **argv)
 {
 	struct agent a = {.lock = -1};
@@ -348,6 +361,7 @@ int main(int argc, char **argv)
 		settings_free(settings);
 		return EXIT_BAD_CONFIG;
 	}
+	a.absolute_path = write_absolute(a.path);
 	r = agent_open(&a, settings);
 	if (r == 0) {
 		reload = reconfigure_new(&a);
@@ -369,5 +383,6 @@ int main(int argc, char **argv)
 	reconfigure_free(reload);
 	watched_files_fini(&a.files_read);
 	agent_stop(&a);
+	free(a.absolute_path);
 	return r == 0 && !a.once_failed ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -173,7 +173,7 @@ static int override(struct order *o, char why[FILE_WHY])
 	uint64_t for_ms = draw(19) ? 1000 + draw(60000) : 0;
 	char key[24];
 	int r = 0;
-	bool adds;
+	struct inspect_effect effect;
 
 	draw_key(n, key);
 	o->subject->override_until_ms[n] = 0; /* the new one may be shorter */
@@ -181,7 +181,7 @@ static int override(struct order *o, char why[FILE_WHY])
 		r = inspect_begin(o->config, &i, why);
 		if (r)
 			return r;
-		r = inspect_override(&i, key, &adds, why);
+		r = inspect_override(&i, key, &effect, why);
 		inspect_end(&i);
 	}
 	return r ? r
