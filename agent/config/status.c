@@ -24,7 +24,7 @@ uint64_t config_stale_ms(const struct config *c)
 }
 
 /* Nobody has confirmed the current version for that long, or its signature has expired. */
-static bool is_stale(const struct config *c)
+static bool has_become_stale(const struct config *c)
 {
 	uint64_t confirmed_ms =
 		c->status.confirmed_ms ? c->status.confirmed_ms : c->status.started_ms;
@@ -156,8 +156,8 @@ void config_report_failure(struct config *c, const char *what, const char *why)
 			suppressed ? LOG_U64(suppressed) : NULL, "failing_configs",
 			outage_configs(o) > 1 ? LOG_U64(o->failing) : NULL, "server_configs",
 			outage_configs(o) > 1 ? LOG_U64(outage_configs(o)) : NULL, "stale",
-			c->current.version.generation && is_stale(c) ? "true" : NULL, "version",
-			verdict ? VERSION_TEXT(latest_version(c)) : NULL);
+			c->current.version.generation && has_become_stale(c) ? "true" : NULL,
+			"version", verdict ? VERSION_TEXT(latest_version(c)) : NULL);
 }
 
 /* For the snapshot's readers: a signature's expiry may come sooner. */
@@ -231,7 +231,7 @@ static const char *state_text(const struct config *c)
 {
 	if (shown_version(c)->generation == 0)
 		return "waiting";
-	if (is_stale(c))
+	if (has_become_stale(c))
 		return "stale";
 	return c->status.error ? "failing" : "ok";
 }

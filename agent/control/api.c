@@ -446,7 +446,7 @@ static void write_overridden_keys(const struct config_status *s, struct buffer *
 	json_writer_end_array(out);
 }
 
-static void write_effect(
+static void write_override_effect(
 	const struct httpd_request *r, const struct inspect_effect *effect, struct buffer *out)
 {
 	const char *value = httpd_query(r, "value");
@@ -481,7 +481,7 @@ static void reply_generation(struct httpd_request *r, int status, struct config 
 		explain_forward(config, &b);
 	}
 	if (effect)
-		write_effect(r, effect, &b);
+		write_override_effect(r, effect, &b);
 	if (ended && ended->len) {
 		buffer_append(&b, ",", 1);
 		buffer_append(&b, ended->data, ended->len);
