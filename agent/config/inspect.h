@@ -40,9 +40,6 @@ struct inspection { /* members are private */
 /* Copies what may change. 0 or -ENOMEM with a sentence; then it needs no inspect_end(). */
 int inspect_begin(struct config *c, struct inspection *ret, char why[FILE_WHY]);
 void inspect_end(struct inspection *i);
-/* The question is about what is held back: copies it. 0, or -ENODATA or -ENOENT (nothing is, or it
- * is not known) or -ENOMEM with a sentence. */
-int inspect_hold(struct inspection *i, char why[FILE_WHY]);
 /* 0, or -EAGAIN with a sentence: another version was published since. */
 int inspect_unchanged(const struct inspection *i, char why[FILE_WHY]);
 
@@ -54,6 +51,12 @@ int inspect_unchanged(const struct inspection *i, char why[FILE_WHY]);
  * explain_forward() has it, where the current version is a rollback's. */
 int inspect_history(
 	const struct inspection *i, enum audience audience, struct buffer *out, char why[FILE_WHY]);
+
+/* --- inspect_held.c --- */
+
+/* The question is about what is held back: copies it. 0, or -ENODATA or -ENOENT (nothing is, or it
+ * is not known) or -ENOMEM with a sentence. */
+int inspect_hold(struct inspection *i, char why[FILE_WHY]);
 
 /* --- inspect_diff.c --- */
 

@@ -13,7 +13,6 @@
 #include <string.h>
 
 #include "config/core.h"
-#include "config/explain.h"
 #include "document/diff.h"
 #include "document/key_path.h"
 #include "text/json_writer.h"
