@@ -104,8 +104,7 @@ struct inspect_effect {
 };
 
 /* Whether there may be an override of that key. */
-int inspect_override(
-	const struct inspection *i, const char *key, struct inspect_effect *ret_effect,
+int inspect_override(const struct inspection *i, const char *key, struct inspect_effect *ret_effect,
 	char why[FILE_WHY]);
 /* How many values are lost with a mapping or a list that the value, a text of YAML, replaces by
  * something else; 0: none, or the value is null, or no YAML. */

@@ -362,8 +362,9 @@ static void parse__no_config__is_refused_in_the_main_file(void **state)
 	(void)state;
 	BAD("", "t.yaml: nothing is configured in this folder: add a config under \"configs\" "
 		"(pullet.yaml(5) has examples)");
-	BAD("# nothing\n", "t.yaml: nothing is configured in this folder: add a config under \"configs\" "
-			   "(pullet.yaml(5) has examples)");
+	BAD("# nothing\n",
+		"t.yaml: nothing is configured in this folder: add a config under \"configs\" "
+		"(pullet.yaml(5) has examples)");
 	BAD("configs:\npush:\nagent: {log: , labels: }\n",
 		"t.yaml: no config is set: add one under \"configs\"");
 	BAD("configs: [web]\n", "t.yaml:1:10: configs must be a mapping, but it is a list");

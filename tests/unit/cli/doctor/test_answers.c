@@ -207,8 +207,7 @@ static void document__that_failed__has_a_remedy_for_its_cause(void **state)
 		enum kind_cause cause;
 		const char *name, *remedy;
 	} rows[] = {
-		{KIND_CAUSE_NOT_FOUND, "not found",
-			"put it there, or name the path where it is"},
+		{KIND_CAUSE_NOT_FOUND, "not found", "put it there, or name the path where it is"},
 		{KIND_CAUSE_EMPTY, "empty", "publish it whole; an empty document is never taken"},
 		{KIND_CAUSE_FORBIDDEN, "forbidden",
 			"look at auth: of the server here, and at what it may read there"},
