@@ -224,6 +224,41 @@ static void report_mismatch(
 	report(d, key, -EINVAL, "must be %s, but is %s%s", wanted[kind], is, more);
 }
 
+/* True when a member before has its value below the key, too: what is wrong with that was said. */
+static bool was_said(const struct decoder *d, const struct pullet_field *f, const char *key)
+{
+	char other[PULLET_KEY_ROOM];
+	size_t len = strlen(key);
+
+	for (const struct pullet_field *g = d->fields; g < f; g++) {
+		snprintf(other, sizeof(other), "%s%s", d->prefix, g->key);
+		if (strncmp(other, key, len) == 0 && other[len] == '.')
+			return true;
+	}
+	return false;
+}
+
+/* True when a value is missing because something around it is neither a mapping nor a list (nor
+ * null, which is as if it were not there), and says so once. */
+static bool is_below_scalar(struct decoder *d, const struct pullet_field *f, const char *key)
+{
+	char around[PULLET_KEY_ROOM];
+	struct pullet_value v;
+
+	for (size_t len = 0; key[len]; len += key[len] == '\\' && key[len + 1] ? 2 : 1) {
+		if (key[len] != '.' || pullet_get(d->p, key, len, &v) != 0 ||
+			v.type == PULLET_NULL || v.type == PULLET_MAP ||
+			(v.type == PULLET_LIST && key[len + 1] >= '0' && key[len + 1] <= '9'))
+			continue;
+		snprintf(around, sizeof(around), "%.*s", (int)len, key);
+		if (!was_said(d, f, around))
+			report(d, around, -EINVAL, "must be a mapping, but is %s",
+				type_names[v.type]);
+		return true;
+	}
+	return false;
+}
+
 static void decode_field(struct decoder *d, const struct pullet_field *f, char *into)
 {
 	char key[PULLET_KEY_ROOM];
@@ -236,6 +271,8 @@ static void decode_field(struct decoder *d, const struct pullet_field *f, char *
 		return;
 	}
 	missing = pullet_get(d->p, key, (size_t)len, &v) != 0;
+	if (missing && is_below_scalar(d, f, key))
+		return;
 	if (!missing && v.type != PULLET_NULL) {
 		if (!store_member(d->p, key, f->kind, into + f->offset))
 			report_mismatch(d, key, f->kind, v.type);

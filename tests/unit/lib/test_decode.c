@@ -162,6 +162,33 @@ static void decode__what_does_not_fit__names_file_generation_and_key(void **stat
 	}
 }
 
+static void decode__a_scalar_in_place_of_a_nested_struct__is_an_error_once(void **state)
+{
+	static const struct pullet_field nested[] = {{"db.host", PULLET_FIELD_STRING, 0, true},
+		{"db.port", PULLET_FIELD_STRING, 0, false},
+		{"list.0.x", PULLET_FIELD_STRING, 0, false},
+		{"null.x", PULLET_FIELD_STRING, 0, false},
+		{"dbx.y", PULLET_FIELD_STRING, 0, false}};
+	const struct pair pairs[] = {{"db", PULLET_STRING, "localhost"}, {"list", PULLET_LIST, ""},
+		{"null", PULLET_NULL, ""}, {"dbx", PULLET_LIST, ""}, {0}};
+	const char *text = "as it was";
+	struct pullet_decode_error e;
+	struct pullet *p;
+	struct config c;
+
+	(void)state;
+	(void)decode(pairs, "", &c, NULL, &p);
+	assert_int_equal(pullet_decode(p, "", nested, COUNT(nested), &text, &e), -EINVAL);
+	assert_string_equal(e.key, "db");
+	assert_string_equal(strchr(strstr(e.message, "generation"), ':'),
+		": db must be a mapping, but is a text; dbx must be a mapping, but is a list");
+	assert_string_equal(text, "as it was");
+	assert_int_equal(pullet_decode(p, "db.", nested, COUNT(nested), &text, &e), -EINVAL);
+	assert_string_equal(strchr(strstr(e.message, "generation"), ':'),
+		": db must be a mapping, but is a text");
+	pullet_close(p);
+}
+
 static void decode__several_mistakes__are_said_at_once_and_the_rest_is_filled(void **state)
 {
 	const struct pair pairs[] = {{"debug", PULLET_STRING, "yes"}, {"port", PULLET_LIST, ""},
@@ -320,6 +347,7 @@ int main(void)
 		cmocka_unit_test(decode__all_that_is_there__is_in_the_struct),
 		cmocka_unit_test(decode__what_is_missing_or_null__is_the_default),
 		cmocka_unit_test(decode__what_does_not_fit__names_file_generation_and_key),
+		cmocka_unit_test(decode__a_scalar_in_place_of_a_nested_struct__is_an_error_once),
 		cmocka_unit_test(decode__several_mistakes__are_said_at_once_and_the_rest_is_filled),
 		cmocka_unit_test(decode__one_that_does_not_fit__counts_those_after_it),
 		cmocka_unit_test(decode__a_key_of_nearly_the_name__is_named),
