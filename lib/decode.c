@@ -25,8 +25,8 @@ static const char *const wanted[] = {
 	[PULLET_FIELD_INT] = "an integer such as 17 that fits int",
 	[PULLET_FIELD_INT64] = "an integer such as 17",
 	[PULLET_FIELD_DOUBLE] = "a number such as 0.5",
-	[PULLET_FIELD_DURATION_MS] = "a duration such as \"10s\"",
-	[PULLET_FIELD_SIZE] = "a size such as \"64KiB\"",
+	[PULLET_FIELD_DURATION_MS] = "a duration such as 10s or 1h30m",
+	[PULLET_FIELD_SIZE] = "a size such as 64KiB",
 };
 
 struct decoder {
@@ -208,6 +208,8 @@ static void report_missing(struct decoder *d, const char *key)
 
 	if (d->error && d->named < MAX_PROBLEMS)
 		find_near(d, key, near);
+	if (!near[0] && d->prefix[0] && d->prefix[strlen(d->prefix) - 1] != '.')
+		snprintf(near, sizeof(near), "the prefix \"%.480s.\"", d->prefix);
 	report(d, key, -ENOENT, "is missing%s%s%s", near[0] ? ": did you mean " : "", near,
 		near[0] ? "?" : "");
 }
@@ -283,6 +285,15 @@ static void decode_field(struct decoder *d, const struct pullet_field *f, char *
 	}
 }
 
+/* In place of all that is missing then. */
+static void say_nothing_is_open(const struct pullet *p, struct pullet_decode_error *error)
+{
+	char why[512];
+
+	explain_empty(pullet_path(p), pullet_withdrawn(p), why, sizeof(why));
+	snprintf(error->message, sizeof(error->message), "%.300s: %s", pullet_path(p), why);
+}
+
 int pullet_decode(struct pullet *p, const char *prefix, const struct pullet_field *fields,
 	size_t count, void *into, struct pullet_decode_error *ret_error)
 {
@@ -291,5 +302,7 @@ int pullet_decode(struct pullet *p, const char *prefix, const struct pullet_fiel
 
 	for (size_t i = 0; i < count; i++)
 		decode_field(&d, &fields[i], into);
+	if (d.result && ret_error && pullet_generation(p) == 0)
+		say_nothing_is_open(p, ret_error);
 	return d.result;
 }

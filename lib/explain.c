@@ -157,13 +157,31 @@ static void explain_forbidden(char *path, char *text, size_t size)
 
 /* ---- */
 
-const char *pullet_explain(const char *config_or_path, int error, char *text, size_t size)
+static const char *runtime_dir(void)
 {
 	const char *dir = secure_getenv("PULLET_RUNTIME_DIR");
+
+	return dir && dir[0] ? dir : "/run/pullet";
+}
+
+void explain_empty(const char *snapshot_path, bool withdrawn, char *text, size_t size)
+{
+	const char *dir = runtime_dir(), *file = snapshot_path + strlen(dir);
+	char name[NAME_ROOM];
+
+	if (strncmp(snapshot_path, dir, strlen(dir)) == 0 && file[0] == '/' &&
+		snapshot_name_length(file + 1)) {
+		snprintf(name, sizeof(name), "%.*s", (int)snapshot_name_length(file + 1), file + 1);
+		snapshot_path = name;
+	}
+	pullet_explain(snapshot_path, withdrawn ? -EIDRM : -ENOENT, text, size);
+}
+
+const char *pullet_explain(const char *config_or_path, int error, char *text, size_t size)
+{
+	const char *dir = runtime_dir();
 	char path[PATH_ROOM];
 
-	if (!dir || !dir[0])
-		dir = "/run/pullet";
 	if (strchr(config_or_path, '/'))
 		snprintf(path, sizeof(path), "%s", config_or_path);
 	else

@@ -88,7 +88,8 @@ int pullet_get(struct pullet *p, const char *key, size_t key_len, struct pullet_
  * that is one, whole: decimal, and finite. bool: true or false, or such a string. duration: a
  * string like "500ms", "10s", "5m", "1h", "2d" or "1h30m", in milliseconds: whole numbers, the
  * greatest unit first and each once. size: a string like "64B",
- * "64KiB", "8MiB", "2GiB" or "1TiB", or as int, in bytes. tests/golden/values.tsv has hundreds of
+ * "64KiB", "8MiB", "2GiB" or "1TiB", or as int, in bytes; like durations it may be less than 0,
+ * which often stands for "no limit": look where it must not. tests/golden/values.tsv has hundreds of
  * examples. */
 const char *pullet_get_string(struct pullet *p, const char *key, const char *fallback);
 int64_t pullet_get_int(struct pullet *p, const char *key, int64_t fallback);
@@ -146,12 +147,14 @@ struct pullet_field {
 struct pullet_decode_error {
 	char key[PULLET_KEY_ROOM]; /* of the first problem */
 	/* "FILE, generation 3: name is missing: did you mean nmae?; db.port must be an integer such
-	 * as 17, but is a list; and 4 more": the first eight, as far as there is room */
+	 * as 17, but is a list; and 4 more": the first eight, as far as there is room; where nothing
+	 * is open, that, and why */
 	char message[1024];
 };
 /* Fills a struct from the version that is open, by a table of its members; prefix, "" or
  * "servers.0." for example, comes before each key. What is missing, or null, leaves its member as
- * it was: set the defaults before. 0; or, of the first problem, -ENOENT (a required one is missing)
+ * it was: set the defaults before; but where a mapping should be around it, another value is an
+ * error. 0; or, of the first problem, -ENOENT (a required one is missing)
  * or -EINVAL (a value is not of the type, as the getters see it, or does not fit), with all of them
  * in *ret_error (NULL: not wanted); every other member is filled then. Values are never shown. */
 int pullet_decode(struct pullet *p, const char *prefix, const struct pullet_field *fields,

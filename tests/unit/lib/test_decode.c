@@ -139,9 +139,9 @@ static void decode__what_does_not_fit__names_file_generation_and_key(void **stat
 		{{"ratio", PULLET_MAP, ""}, -EINVAL, "ratio",
 			"ratio must be a number such as 0.5, but is a mapping"},
 		{{"timeout", PULLET_INT, "5"}, -EINVAL, "timeout",
-			"timeout must be a duration such as \"10s\", but is an integer"},
+			"timeout must be a duration such as 10s or 1h30m, but is an integer"},
 		{{"limit", PULLET_STRING, "1KB"}, -EINVAL, "limit",
-			"limit must be a size such as \"64KiB\", but is a text of another form"},
+			"limit must be a size such as 64KiB, but is a text of another form"},
 	};
 
 	(void)state;
@@ -186,6 +186,44 @@ static void decode__a_scalar_in_place_of_a_nested_struct__is_an_error_once(void 
 	assert_int_equal(pullet_decode(p, "db.", nested, COUNT(nested), &text, &e), -EINVAL);
 	assert_string_equal(strchr(strstr(e.message, "generation"), ':'),
 		": db must be a mapping, but is a text");
+	pullet_close(p);
+}
+
+static void decode__nothing_is_open__says_that_and_why(void **state)
+{
+	struct config c = defaults;
+	struct pullet_decode_error e;
+	struct pullet *p;
+	const char *path;
+
+	(void)state;
+	path = agent_path("decode", ".snap");
+	unlink(path);
+	assert_int_equal(pullet_open(path, PULLET_WAIT_FIRST, &p), 0);
+	assert_int_equal(pullet_decode(p, "", fields, COUNT(fields), &c, &e), -ENOENT);
+	assert_string_equal(e.key, "name");
+	assert_non_null(strstr(e.message, ".snap: there is no snapshot at this path"));
+	assert_int_equal(pullet_decode(p, "", fields + 1, COUNT(fields) - 1, &c, &e), 0);
+	assert_int_equal(c.port, 80);
+	pullet_close(p);
+	assert_int_equal(pullet_open("none", PULLET_WAIT_FIRST, &p), 0);
+	assert_int_equal(pullet_decode(p, "", fields, COUNT(fields), &c, &e), -ENOENT);
+	assert_non_null(strstr(e.message, "none.snap: nothing is published under this name"));
+	pullet_close(p);
+}
+
+static void decode__a_prefix_without_its_dot__is_named(void **state)
+{
+	const struct pair pairs[] = {
+		{"db", PULLET_MAP, ""}, {"db.name", PULLET_STRING, "x"}, {NULL, PULLET_NULL, NULL}};
+	struct pullet_decode_error e;
+	struct pullet *p;
+	struct config c;
+
+	(void)state;
+	assert_int_equal(decode(pairs, "db", &c, &e, &p), -ENOENT);
+	assert_non_null(
+		strstr(e.message, ": dbname is missing: did you mean the prefix \"db.\"?"));
 	pullet_close(p);
 }
 
@@ -288,7 +326,7 @@ static void decode__a_mapping_of_nearly_the_name__is_named_unless_it_is_known(vo
 		const struct pair pairs[] = {{"a", PULLET_MAP, ""}, {"a.data", PULLET_MAP, ""},
 			{table[i].there, PULLET_STRING, "x"}, {0}};
 		const struct pair bare[] = {
-			{"a", PULLET_MAP, ""}, {table[i].there, PULLET_STRING, "x"}, {0}};
+			{"a", PULLET_MAP, ""}, {table[i].there, PULLET_MAP, ""}, {0}};
 
 		(void)decode(
 			strncmp(table[i].there, "a.data", 6) == 0 ? pairs : bare, "", &c, NULL, &p);
@@ -348,6 +386,8 @@ int main(void)
 		cmocka_unit_test(decode__what_is_missing_or_null__is_the_default),
 		cmocka_unit_test(decode__what_does_not_fit__names_file_generation_and_key),
 		cmocka_unit_test(decode__a_scalar_in_place_of_a_nested_struct__is_an_error_once),
+		cmocka_unit_test(decode__nothing_is_open__says_that_and_why),
+		cmocka_unit_test(decode__a_prefix_without_its_dot__is_named),
 		cmocka_unit_test(decode__several_mistakes__are_said_at_once_and_the_rest_is_filled),
 		cmocka_unit_test(decode__one_that_does_not_fit__counts_those_after_it),
 		cmocka_unit_test(decode__a_key_of_nearly_the_name__is_named),
