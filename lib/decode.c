@@ -290,7 +290,7 @@ static void say_nothing_is_open(const struct pullet *p, struct pullet_decode_err
 {
 	char why[512];
 
-	explain_empty(pullet_path(p), pullet_withdrawn(p), why, sizeof(why));
+	pullet_explain(pullet_path(p), pullet_withdrawn(p) ? -EIDRM : -ENOENT, why, sizeof(why));
 	snprintf(error->message, sizeof(error->message), "%.300s: %s", pullet_path(p), why);
 }
 

@@ -108,11 +108,37 @@ static void explain_missing(const char *dir, const char *name, char *text, size_
 			"nothing is published under this name in %s: did you mean '%s'?", dir,
 			names.near);
 	else
-		snprintf(text, size, "nothing is published under this name in %s%s%s", dir,
+		snprintf(text, size, "nothing is published under this name in %s%s%s%s", dir,
 			!names.count        ? ", nor under any: is the agent running?"
 			: names.count > FEW ? " yet: 'pullet status --names' lists what there is"
-					    : " yet; there is: ",
-			names.count > FEW ? "" : list);
+					    : " yet (there is ",
+			names.count > FEW ? "" : list, names.count && names.count <= FEW ? ")" : "");
+}
+
+static bool is_own(
+	const char *base, const char *below, const char *name, char dir[PATH_ROOM])
+{
+	char path[PATH_ROOM + NAME_ROOM];
+
+	if (!base || base[0] != '/')
+		return false;
+	snprintf(dir, PATH_ROOM, "%s%s", base, below);
+	snprintf(path, sizeof(path), "%s/%.*s.snap", dir, NAME_ROOM - 8, name);
+	return access(path, F_OK) == 0;
+}
+
+/* Whether an agent that this user has started without a configuration of its own place (pulletd(8))
+ * publishes it, and in which directory. */
+static bool own_agent_has(const char *name, char dir[PATH_ROOM])
+{
+	char usual[64];
+
+	snprintf(usual, sizeof(usual), "/run/user/%u", (unsigned)geteuid());
+	return geteuid() != 0 &&
+	       (is_own(secure_getenv("XDG_RUNTIME_DIR"), "/pullet", name, dir) ||
+		       is_own(usual, "/pullet", name, dir) ||
+		       is_own(secure_getenv("XDG_STATE_HOME"), "/pullet-run", name, dir) ||
+		       is_own(secure_getenv("HOME"), "/.local/state/pullet-run", name, dir));
 }
 
 /* ---- it may not be read ---- */
@@ -132,10 +158,10 @@ static void name_group(gid_t gid, char *name, size_t size)
 }
 
 /* Names the group whose members may read it, or the directory around it that is closed. */
-static void explain_forbidden(char *path, char *text, size_t size)
+static void explain_forbidden(char *path, bool is_agents, char *text, size_t size)
 {
-	char group[NAME_ROOM];
 	struct stat st = {.st_gid = 0};
+	char group[NAME_ROOM];
 	char *slash;
 
 	while (stat(path, &st) && (slash = strrchr(path, '/')) && slash != path)
@@ -146,50 +172,59 @@ static void explain_forbidden(char *path, char *text, size_t size)
 			"%s may be read by the group %s only: add this program's user to it "
 			"(usermod -aG %s USER), and start the program again",
 			path, group, group);
-	} else {
+	} else if (is_agents) {
 		snprintf(text, size,
 			"%s may be read by root and the agent's user only: the agent publishes for "
 			"the group that it runs with (Group= of its unit, or that of a "
 			"setgid directory)",
 			path);
+	} else if (st.st_mode == 0) {
+		snprintf(text, size, "%s may not be read by this program's user", path);
+	} else {
+		snprintf(text, size,
+			"%s may not be read by this program's user: it belongs to the user %u, and "
+			"its mode is %04o",
+			path, (unsigned)st.st_uid, (unsigned)st.st_mode & 07777);
 	}
 }
 
 /* ---- */
 
-static const char *runtime_dir(void)
+/* The name of the config whose snapshot is at a path in the runtime directory; else the path. */
+static const char *name_of(const char *dir, const char *path, char name[NAME_ROOM])
 {
-	const char *dir = secure_getenv("PULLET_RUNTIME_DIR");
-
-	return dir && dir[0] ? dir : "/run/pullet";
-}
-
-void explain_empty(const char *snapshot_path, bool withdrawn, char *text, size_t size)
-{
-	const char *dir = runtime_dir(), *file = snapshot_path + strlen(dir);
-	char name[NAME_ROOM];
-
-	if (strncmp(snapshot_path, dir, strlen(dir)) == 0 && file[0] == '/' &&
-		snapshot_name_length(file + 1)) {
-		snprintf(name, sizeof(name), "%.*s", (int)snapshot_name_length(file + 1), file + 1);
-		snapshot_path = name;
-	}
-	pullet_explain(snapshot_path, withdrawn ? -EIDRM : -ENOENT, text, size);
+	size_t n = strlen(dir);
+	size_t len =
+		strncmp(path, dir, n) == 0 && path[n] == '/' ? snapshot_name_length(path + n + 1) : 0;
+	if (len == 0)
+		return path;
+	snprintf(name, NAME_ROOM, "%.*s", (int)len, path + n + 1);
+	return name;
 }
 
 const char *pullet_explain(const char *config_or_path, int error, char *text, size_t size)
 {
-	const char *dir = runtime_dir();
-	char path[PATH_ROOM];
+	const char *given = secure_getenv("PULLET_RUNTIME_DIR"), *dir = given;
+	char path[PATH_ROOM], name[NAME_ROOM];
+	bool is_path;
 
-	if (strchr(config_or_path, '/'))
+	if (!dir || !dir[0])
+		dir = "/run/pullet";
+	config_or_path = name_of(dir, config_or_path, name);
+	is_path = strchr(config_or_path, '/');
+	if (is_path)
 		snprintf(path, sizeof(path), "%s", config_or_path);
 	else
 		snprintf(path, sizeof(path), "%s/%s.snap", dir, config_or_path);
 	if (error == -EACCES)
-		explain_forbidden(path, text, size);
-	else if (error == -ENOENT && strchr(config_or_path, '/'))
+		explain_forbidden(path, !is_path, text, size);
+	else if (error == -ENOENT && is_path)
 		snprintf(text, size, "there is no snapshot at this path");
+	else if (error == -EBADMSG && is_path)
+		snprintf(text, size, "the snapshot is damaged: make it or copy it again");
+	else if (error == -ENOENT && dir != given && own_agent_has(config_or_path, path))
+		snprintf(text, size,
+			"your own agent publishes it in %s: set PULLET_RUNTIME_DIR=%s", path, path);
 	else if (error == -ENOENT)
 		explain_missing(dir, config_or_path, text, size);
 	else

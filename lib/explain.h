@@ -1,5 +1,6 @@
 /*
- * What was probably meant, and why nothing is there. Inside of libpullet only; for any thread.
+ * What was probably meant: names that are nearly the same. Inside of libpullet only; pure
+ * functions, for any thread.
  */
 #ifndef PULLET_LIB_EXPLAIN_H
 #define PULLET_LIB_EXPLAIN_H
@@ -10,9 +11,5 @@
 /* True when one name is the other with a character more, less or another one, or two that are
  * swapped, not counting case, '-' and '_'; of each at most 512 bytes are looked at. */
 bool explain_is_near(const char *a, size_t a_len, const char *b, size_t b_len);
-
-/* Why nothing is open of the snapshot at a path, as pullet_explain() would say it of its name where
- * it is in the runtime directory. */
-void explain_empty(const char *snapshot_path, bool withdrawn, char *text, size_t size);
 
 #endif

@@ -731,8 +731,8 @@ const char *pullet_strerror(int error)
 	} table[] = {
 		{0, "no error"},
 		{ENOENT, "nothing is published under this name yet: is the agent running, and is "
-			 "the "
-			 "config's name right?"},
+			 "the config's name right? Of pullet_write(): there is no such "
+			 "directory"},
 		{EIDRM, "withdrawn: the agent publishes this config no more, for it was removed or "
 			"says `snapshot: false`; programs that have it open keep its last version"},
 		{EACCES, "the snapshot may not be read: the reader must be in the group of the "
@@ -741,7 +741,8 @@ const char *pullet_strerror(int error)
 		{EBADMSG, "the snapshot is damaged: the agent writes it again with its next pull; "
 			  "the version that is open stays"},
 		{EPROTO, "not a snapshot, or one of a newer layout than this library knows"},
-		{EINVAL, "not the name of a config, or unknown flags"},
+		{EINVAL, "not the name of a config, or unknown flags; of pullet_write(): a path "
+			 "without a '/', or entries with one key, or without key_len"},
 		{ENOMEM, "out of memory"},
 		{EINTR, "a signal came"},
 		{EMFILE, "no descriptor is free, or no inotify instance of this user: see "

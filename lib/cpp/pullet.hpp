@@ -243,6 +243,12 @@ class decode_error : public std::runtime_error
 	      number(generation)
 	{
 	}
+	/* Nothing is open, and why. */
+	decode_error(
+		const std::string &file, const std::string &why, std::vector<problem> problems)
+	    : std::runtime_error(file + ": " + why), all(std::move(problems)), number(0)
+	{
+	}
 	const std::vector<problem> &problems() const noexcept
 	{
 		return all;
@@ -624,7 +630,8 @@ inline bool is_near(std::string_view one, std::string_view other)
 struct decode_notes {
 	struct missing {
 		std::size_t problem; /* which one */
-		std::size_t name;    /* where the last name of its key begins */
+		std::size_t name;    /* where the name begins that is missing in its key */
+		std::size_t end;     /* and ends */
 	};
 	std::vector<decode_error::problem> problems;
 	std::vector<missing> gone;
@@ -638,15 +645,25 @@ struct decode_notes {
 			return;
 		for (const auto &m : gone) {
 			auto &p = problems[m.problem];
-			std::string near = find_near(c, p.key, m.name);
+			std::string near = find_near(c, p.key.substr(0, m.end), m.name);
 
 			if (!near.empty())
 				p.what += ": did you mean " + near + "?";
 		}
+		if (c.generation() == 0)
+			throw decode_error(std::string(c.path()), why_empty(c), std::move(problems));
 		throw decode_error(std::string(c.path()), c.generation(), std::move(problems));
 	}
 
       private:
+	static std::string why_empty(const config &c)
+	{
+		char why[512];
+
+		return ::pullet_explain(std::string(c.path()).c_str(),
+			c.withdrawn() ? -EIDRM : -ENOENT, why, sizeof(why));
+	}
+
 	std::string find_near(const config &c, const std::string &key, std::size_t name) const
 	{
 		std::string found;
@@ -735,7 +752,9 @@ class decoder
 				     std::is_same_v<T, std::chrono::milliseconds>) {
 			scalar(to, is_size);
 		} else {
-			if (at.empty() || is_container(PULLET_MAP, "a mapping"))
+			if (nested && !is_there())
+				read_missing(to);
+			else if (at.empty() || is_container(PULLET_MAP, "a mapping"))
 				pullet_fields(*this, to);
 		}
 	}
@@ -744,9 +763,24 @@ class decoder
 	decoder child(std::string_view of) const
 	{
 		std::string key = detail::escape(of);
+		decoder d = at.empty() ? decoder(c, key, n)
+				       : decoder(c, at + "." + key, n, at.size() + 1);
 
-		return at.empty() ? decoder(c, key, n)
-				  : decoder(c, at + "." + key, n, at.size() + 1);
+		d.nested = true;
+		d.last_end = empty ? last_end : d.at.size();
+		if (empty)
+			d.last_at = last_at;
+		return d;
+	}
+	/* An aggregate that is missing is as an empty one: what it requires is missing then. */
+	template <class T> void read_missing(T &to)
+	{
+		std::size_t before = n.problems.size();
+
+		empty = true;
+		pullet_fields(*this, to);
+		if (n.problems.size() == before)
+			found();
 	}
 	decoder member(std::string_view of) const
 	{
@@ -766,7 +800,7 @@ class decoder
 			return true;
 		}
 		if (!v)
-			n.gone.push_back({n.problems.size(), last_at});
+			n.gone.push_back({n.problems.size(), last_at, nested ? last_end : at.size()});
 		n.problems.push_back({at, v ? "is null" : "is missing"});
 		return false;
 	}
@@ -832,14 +866,14 @@ class decoder
 			return;
 		if constexpr (std::is_same_v<T, std::chrono::milliseconds>) {
 			other = T(1);
-			wanted = "a duration such as \"10s\"";
+			wanted = "a duration such as 10s or 1h30m";
 		} else {
 			other = static_cast<T>(1);
 		}
 		if constexpr (std::is_same_v<T, bool>)
 			wanted = "true or false";
 		else if constexpr (std::is_integral_v<T>)
-			wanted = is_size ? "a size such as \"64KiB\""
+			wanted = is_size ? "a size such as 64KiB"
 					 : "an integer such as 17 that fits";
 		auto get = [&](T fallback) {
 			if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>)
@@ -857,7 +891,10 @@ class decoder
 	const config &c;
 	detail::decode_notes &n;
 	std::string at;
-	std::size_t last_at; /* where the last name in it begins */
+	std::size_t last_at;      /* where the last name in it begins, that is not in a missing one */
+	std::size_t last_end = 0; /* and ends */
+	bool nested = false;      /* not what config::decode() is asked for */
+	bool empty = false;       /* an aggregate that is missing */
 	value last{};
 };
 

@@ -347,11 +347,13 @@ static std::string error_of(world &w, const std::string &what, json_t *step, std
 		return names.count(e.code().value()) ? names.at(e.code().value()) : e.what();
 	} catch (const pullet::decode_error &e) {
 		ret_key = e.key();
-		std::string begins = std::string(w.config->path()) + ", generation " +
-				     std::to_string(w.config->generation()) + ": " + e.key() + " ";
+		std::string begins = std::string(w.config->path());
 		std::size_t i;
 		json_t *item;
 
+		if (w.config->generation()) /* else it says that nothing is open, and why */
+			begins += ", generation " + std::to_string(w.config->generation()) + ": " +
+				  e.key() + " ";
 		json_array_foreach(json_object_get(step, "says"), i,
 			item) if (!std::strstr(e.what(), json_string_value(item))) return e.what();
 		if (json_t *keys = json_object_get(step, "keys")) {

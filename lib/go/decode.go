@@ -21,7 +21,7 @@ type DecodeOption struct {
 // Strict makes Decode complain about keys that the struct has no field for.
 var Strict = DecodeOption{strict: true}
 
-// Below decodes what is below a key, instead of the whole document.
+// Below decodes what is below a key, which must be there, instead of the whole document.
 func Below(key string) DecodeOption { return DecodeOption{below: key} }
 
 // A DecodeError lists all that Decode found wrong, and in what. It tells no values: they may be
@@ -31,6 +31,7 @@ type DecodeError struct {
 	Generation uint64
 	Version    string
 	Problems   []Problem
+	empty      string // why nothing is open
 }
 
 // A Problem is what is wrong with one key: "must be an integer such as 17 that fits int, but is a list".
@@ -38,6 +39,9 @@ type Problem struct{ Key, Detail string }
 
 func (e *DecodeError) Error() string {
 	const most = 8
+	if e.empty != "" {
+		return "pullet: " + e.Path + ": " + e.empty
+	}
 	text := fmt.Sprintf("pullet: %s, generation %d", e.Path, e.Generation)
 	for i, p := range e.Problems {
 		if i == most {
@@ -86,10 +90,18 @@ func (c *Config) Decode(into any, opts ...DecodeOption) error {
 	defer runtime.KeepAlive(img)
 	filled := reflect.New(target.Elem().Type()).Elem()
 	filled.Set(target.Elem())
-	d.value(treeBelow(img, below), below, filled, fieldOptions{})
+	if tree := treeBelow(img, below); tree == nil || tree.v.Type == Null {
+		d.nothing(tree, below)
+	} else {
+		d.value(tree, below, filled, fieldOptions{})
+	}
 	d.guess()
 	if len(d.problems) > 0 {
-		return &DecodeError{c.path, img.generation, img.version, d.problems}
+		e := &DecodeError{Path: c.path, Generation: img.generation, Version: img.version, Problems: d.problems}
+		if img == nothing {
+			e.empty = whyEmpty(c.path, c.Withdrawn())
+		}
+		return e
 	}
 	target.Elem().Set(filled)
 	return nil
@@ -244,7 +256,7 @@ func (d *decoder) value(n *node, key string, v reflect.Value, o fieldOptions) {
 	case v.Type() == durationType:
 		w, ok := asDuration(n.v.Type, n.v.Text)
 		if !ok {
-			d.mismatch(n, key, `a duration such as "10s"`)
+			d.mismatch(n, key, `a duration such as 10s or 1h30m`)
 			return
 		}
 		v.SetInt(int64(w))
@@ -259,20 +271,24 @@ func (d *decoder) value(n *node, key string, v reflect.Value, o fieldOptions) {
 
 // missing leaves what is there; null makes nil of what can be.
 func (d *decoder) missing(n *node, key string, v reflect.Value, o fieldOptions) {
-	if o.required {
-		d.wrong(key, map[bool]string{true: "is missing", false: "is null"}[n == nil])
-		return
-	}
+	before := len(d.problems)
 	switch v.Kind() {
 	case reflect.Pointer, reflect.Map, reflect.Slice, reflect.Interface:
-		if n != nil {
+		if n != nil && !o.required {
 			v.Set(reflect.Zero(v.Type()))
 		}
 	case reflect.Struct:
 		if _, isText := v.Addr().Interface().(encoding.TextUnmarshaler); !isText && v.Type() != valueType {
-			d.fields(&node{}, key, v, map[string]bool{})
+			d.fields(&node{}, key, v, map[string]bool{}) // what it requires is missing
 		}
 	}
+	if o.required && len(d.problems) == before {
+		d.nothing(n, key)
+	}
+}
+
+func (d *decoder) nothing(n *node, key string) {
+	d.wrong(key, map[bool]string{true: "is missing", false: "is null"}[n == nil])
 }
 
 // kind fills v by its kind.
@@ -320,7 +336,7 @@ func (d *decoder) kind(n *node, key string, v reflect.Value, o fieldOptions) {
 func (d *decoder) integer(n *node, key string, v reflect.Value, o fieldOptions) {
 	number, needed := asInt[string], "an integer such as 17"
 	if o.size {
-		number, needed = asSize[string], `a size such as "64KiB"`
+		number, needed = asSize[string], `a size such as 64KiB`
 	}
 	i, ok := number(n.v.Type, n.v.raw(), n.v.Text)
 	if v.CanUint() {
@@ -441,9 +457,23 @@ func (d *decoder) fields(n *node, key string, v reflect.Value, known map[string]
 func (d *decoder) unknown(n *node, key string, known map[string]bool) {
 	for _, name := range n.names() {
 		if d.strict && !known[name] {
-			d.wrong(join(key, name), "is not known")
+			d.wrong(join(key, name), "is not known%s", meant(n, key, name, known))
 		}
 	}
+}
+
+// meant is a field's name that is nearly this one, and not in the document.
+func meant(n *node, key, name string, known map[string]bool) string {
+	found := ""
+	for one := range known {
+		if len(name) >= 3 && n.below[one] == nil && isNear(one, name) && (found == "" || one < found) {
+			found = one
+		}
+	}
+	if found == "" {
+		return ""
+	}
+	return ": did you mean " + join(key, found) + "?"
 }
 
 // names are those of all members, in order.

@@ -3,6 +3,7 @@ package pullet
 import (
 	"errors"
 	"net/netip"
+	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -85,6 +86,9 @@ func TestDecode(t *testing.T) {
 	if err := f.Decode(&db, Below("db")); err != nil || db != want.DB {
 		t.Error(err, db)
 	}
+	if err := f.Decode(&db, Below("dbb")); err == nil || !strings.HasSuffix(err.Error(), ": dbb is missing") {
+		t.Error(err)
+	}
 	var pool []database
 	if err := f.Decode(&pool, Below("pools")); err == nil {
 		t.Error("a slice was taken")
@@ -137,8 +141,8 @@ func TestDecodeErrors(t *testing.T) {
 		{"debug", "must be true or false, but is a text of another form"},
 		{"small", "must be an integer such as 17 that fits int8, but is an integer that does not fit"},
 		{"minus", "must be an integer such as 17 that fits uint, but is an integer that does not fit"},
-		{"wait", `must be a duration such as "10s", but is a text of another form`},
-		{"size", `must be a size such as "64KiB" that fits int, but is a text of another form`},
+		{"wait", `must be a duration such as 10s or 1h30m, but is a text of another form`},
+		{"size", `must be a size such as 64KiB that fits int, but is a text of another form`},
 		{"list", "must be a list, but is a text"},
 		{"items.1", "must be an integer such as 17 that fits int, but is a text of another form"},
 		{"addr", "must be a netip.Addr, but is a text of another form"},
@@ -167,6 +171,51 @@ func TestDecodeErrors(t *testing.T) {
 	empty := target{Debug: true, Items: []int{1}}
 	f = newFake(t, `{"hidden": {"must": "x"}, "db": {"port": 1}}`)
 	if err := f.Decode(&empty); err == nil || !strings.Contains(err.Error(), "oops") {
+		t.Error(err)
+	}
+}
+
+func TestStrictNamesWhatWasMeant(t *testing.T) {
+	var s struct{ DB struct{ Host, Port string } }
+	err := newFake(t, `{"db": {"hots": 1, "prot": 2, "port": 3, "other": 4}}`).Decode(&s, Strict)
+	var d *DecodeError
+	if !errors.As(err, &d) || !reflect.DeepEqual(d.Problems, []Problem{
+		{"db.hots", "is not known: did you mean db.host?"}, {"db.other", "is not known"}, {"db.prot", "is not known"}}) {
+		t.Error(err)
+	}
+}
+
+func TestWhatIsRequiredOfAStructThatIsMissing(t *testing.T) {
+	var s struct {
+		DB struct {
+			Host string `pullet:",required"`
+		}
+		Any struct{ Port int } `pullet:",required"`
+	}
+	err := newFake(t, `{"bd": {}}`).Decode(&s)
+	var d *DecodeError
+	if !errors.As(err, &d) || !reflect.DeepEqual(d.Problems, []Problem{{"db.host", "is missing"}, {"any", "is missing"}}) {
+		t.Error(err)
+	}
+}
+
+func TestOwnAgentIsNamed(t *testing.T) {
+	run := t.TempDir()
+	t.Setenv("PULLET_RUNTIME_DIR", "")
+	t.Setenv("XDG_RUNTIME_DIR", run)
+	if os.MkdirAll(run+"/pullet", 0o755) != nil || os.WriteFile(run+"/pullet/own.snap", nil, 0o644) != nil {
+		t.Fatal("no directory")
+	}
+	c, err := Open("own", WaitFirst)
+	if err != nil {
+		t.Skip(err)
+	}
+	var s struct {
+		Must int `pullet:",required"`
+	}
+	err = c.Decode(&s)
+	own := strings.Contains(err.Error(), "your own agent publishes it in "+run+"/pullet: set PULLET_RUNTIME_DIR="+run+"/pullet")
+	if !strings.Contains(err.Error(), "nothing is published: ") || own != (os.Geteuid() != 0) { // root has none
 		t.Error(err)
 	}
 }

@@ -25,10 +25,48 @@ func explain(err error, path string, isName bool) error {
 	return err
 }
 
+// runtimeDir is where names are looked for.
+func runtimeDir() string {
+	if dir := os.Getenv("PULLET_RUNTIME_DIR"); dir != "" {
+		return dir
+	}
+	return "/run/pullet"
+}
+
+// whyEmpty says why nothing is open of a path.
+func whyEmpty(path string, withdrawn bool) string {
+	switch {
+	case withdrawn:
+		return "withdrawn: the agent publishes this config no more, for it was removed or says `snapshot: false`"
+	case filepath.Dir(path) == filepath.Clean(runtimeDir()):
+		return "nothing is published: " + published(path)
+	}
+	return "nothing is published: there is no snapshot at this path"
+}
+
+// ownAgents is the directory in which an agent that this user has started publishes it, or "".
+func ownAgents(file string) string {
+	if os.Getenv("PULLET_RUNTIME_DIR") != "" || os.Geteuid() == 0 {
+		return ""
+	}
+	for _, dir := range []string{
+		os.Getenv("XDG_RUNTIME_DIR") + "/pullet", fmt.Sprintf("/run/user/%d/pullet", os.Geteuid()),
+		os.Getenv("XDG_STATE_HOME") + "/pullet-run", os.Getenv("HOME") + "/.local/state/pullet-run",
+	} {
+		if _, err := os.Stat(filepath.Join(dir, file)); err == nil && filepath.IsAbs(dir) {
+			return dir
+		}
+	}
+	return ""
+}
+
 // published says what there is in place of a snapshot.
 func published(path string) string {
 	const few, mostRead = 4, 4096
 	dir, wrong := filepath.Dir(path), strings.TrimSuffix(filepath.Base(path), ".snap")
+	if own := ownAgents(filepath.Base(path)); own != "" {
+		return "your own agent publishes it in " + own + ": set PULLET_RUNTIME_DIR=" + own
+	}
 	d, err := os.Open(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err.Error()
@@ -58,7 +96,7 @@ func published(path string) string {
 	case len(names) > few:
 		return "'pullet status --names' lists what there is"
 	}
-	return "there is: " + strings.Join(names, ", ")
+	return "there is " + strings.Join(names, ", ")
 }
 
 // whoMayRead names the group of a file, or of the directory around it that is closed.

@@ -20,7 +20,6 @@ import (
 	"errors"
 	"io/fs"
 	"math"
-	"os"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -171,11 +170,7 @@ func Open(nameOrPath string, opts ...Option) (*Config, error) {
 			return nil, &Error{Path: strconv.Quote(path), Err: fs.ErrInvalid,
 				Detail: "a name is 1 to 64 letters, digits, '.', '_' and '-', a letter or digit first"}
 		}
-		dir := os.Getenv("PULLET_RUNTIME_DIR")
-		if dir == "" {
-			dir = "/run/pullet"
-		}
-		path = filepath.Join(dir, path+".snap")
+		path = filepath.Join(runtimeDir(), path+".snap")
 	}
 	c := newConfig(path, newFiles(path))
 	waitFirst := false

@@ -197,7 +197,7 @@ func TestOpenErrors(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, says := range map[string]string{"wbe": "did you mean 'web'?", "none": "there is: web", "we": "there is: web"} {
+	for name, says := range map[string]string{"wbe": "did you mean 'web'?", "none": "there is web", "we": "there is web"} {
 		if _, err := Open(name); !strings.HasSuffix(err.Error(), says) {
 			t.Error(err)
 		}

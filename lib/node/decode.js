@@ -7,8 +7,8 @@ const GETTERS = {
   int: ['getInt', 'an integer such as 17'],
   number: ['getNumber', 'a number such as 0.5'],
   boolean: ['getBoolean', 'true or false'],
-  duration: ['getDuration', 'a duration such as "10s"'],
-  size: ['getSize', 'a size such as "64KiB"'],
+  duration: ['getDuration', 'a duration such as 10s or 1h30m'],
+  size: ['getSize', 'a size such as 64KiB'],
   any: ['get', 'a value'],
 };
 const ABSENT = Symbol('absent');
@@ -17,10 +17,10 @@ const has = (object, name) => Object.prototype.hasOwnProperty.call(object, name)
 const MOST = 8; // problems in a message
 
 class DecodeError extends Error {
-  constructor(problems, path, generation) {
+  constructor(problems, path, generation, empty) {
     const told = problems.slice(0, MOST).map(({ key, what }) => `${key || 'the configuration'} ${what}`);
     if (problems.length > MOST) told.push(`and ${problems.length - MOST} more`);
-    super(`${path}, generation ${generation}: ${told.join('; ')}`);
+    super(empty ? `${path}: ${empty}` : `${path}, generation ${generation}: ${told.join('; ')}`);
     Object.assign(this, { name: 'DecodeError', code: 'ERR_PULLET_DECODE', key: problems[0].key, problems, path, generation });
   }
 }
@@ -81,14 +81,16 @@ function meant(name, members, shape, key) {
 }
 
 // What fits all calls of one decode() is in `from`: the config, its path, the problems so far.
-// hint: appended to the problem of a missing key. Returns undefined after a problem.
-function read(from, shape, key, hint = '') {
+// hint: appended to the problem of a missing key. A nested object that is missing is as an empty
+// one; what decode() is asked for (top) must be there. Returns undefined after a problem.
+function read(from, shape, key, hint = '', top = false) {
   const value = key === undefined ? from.config.toObject() : from.config.get(key, ABSENT);
   const missing = value === ABSENT || value === null;
   if (shape instanceof Optional) {
     if (!missing) return read(from, shape.of, key);
     return typeof shape.fallback === 'object' ? structured(shape.fallback) : shape.fallback;
   }
+  if (missing && !top && isObject(shape)) return members(from, shape, key, {}, hint);
   if (missing) return fail(from, key, value === null ? 'is null' : `is missing${hint}`);
   if (typeof shape === 'string' && has(GETTERS, shape)) {
     const [getter, wanted] = GETTERS[shape];
@@ -100,14 +102,21 @@ function read(from, shape, key, hint = '') {
     return value.map((_, i) => read(from, shape[0], join(key, String(i))));
   }
   if (typeof shape !== 'object' || shape === null || Array.isArray(shape)) {
-    throw new TypeError(`${key || 'decode'}: nothing can be decoded as ${String(shape)}`);
+    throw new TypeError(`${key || 'decode'}: nothing can be decoded as ${String(shape)}: there are `
+      + `${Object.keys(GETTERS).map((name) => `'${name}'`).join(', ')}, [shape], { name: shape }, optional(...) and record(...)`);
   }
   if (typeof value !== 'object' || Array.isArray(value)) return wrong(from, key, 'a mapping', value);
   if (shape instanceof Record) {
     return Object.fromEntries(Object.keys(value).map((name) => [name, read(from, shape.of, join(key, name))]));
   }
+  return members(from, shape, key, value, '');
+}
+
+const isObject = (shape) => typeof shape === 'object' && shape !== null && !Array.isArray(shape) && !(shape instanceof Record);
+
+function members(from, shape, key, value, hint) {
   return Object.fromEntries(Object.keys(shape).map((name) => [name,
-    read(from, shape[name], join(key, name), has(value, name) ? '' : meant(name, value, shape, key))]));
+    read(from, shape[name], join(key, name), has(value, name) ? '' : meant(name, value, shape, key) || hint)]));
 }
 
 // A default of its own for each who decodes.
@@ -117,10 +126,12 @@ function structured(value) {
   return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, structured(v)]));
 }
 
-function decode(config, shape, prefix, path) {
+function decode(config, shape, prefix, path, whyEmpty) {
   const from = { config, path, problems: [] };
-  const made = read(from, shape, prefix);
-  if (from.problems.length) throw new DecodeError(from.problems, path, config.generation);
+  const made = read(from, shape, prefix, '', true);
+  if (from.problems.length) {
+    throw new DecodeError(from.problems, path, config.generation, config.generation ? '' : whyEmpty());
+  }
   return made;
 }
 

@@ -328,7 +328,8 @@ class Config {
   }
 
   decode(shape, prefix) {
-    return decode(this, shape, prefix, this.#path);
+    const whyEmpty = () => addon.explain(this.#path, this.withdrawn ? WITHDRAWN : -os.constants.errno.ENOENT);
+    return decode(this, shape, prefix, this.#path, whyEmpty);
   }
 
   get generation() {

@@ -216,7 +216,8 @@ class Decoding(unittest.TestCase):
 
     def test_errors_name_the_key(self):
         for values, key, what in (
-            ({}, "inner", "is missing"), ({"inner": None}, "inner", "is null"),
+            ({}, "inner.host", "is missing"), ({"inner": None}, "inner.host", "is missing"),
+            ({"iner": {"host": "a"}}, "inner.host", "is missing: did you mean iner?"),
             ({"inner": {"host": []}}, "inner.host", "must be a text, but is a list"),
             ({"inner": {"host": "a"}, "some": {}}, "some.host", "is missing"),
             ({"inner": {"ho st": "a"}}, "inner.host", "is missing"),
@@ -234,9 +235,9 @@ class Decoding(unittest.TestCase):
             self.decode({"inner": {"hots": "a", "limit": "1KB"}, "names": {"x": ["y"] * 9}})
         self.assertEqual(raised.exception.problems[:3], [
             ("inner.host", "is missing: did you mean inner.hots?"),
-            ("inner.limit", 'must be a size such as "64KiB", but is a text of another form'),
+            ("inner.limit", 'must be a size such as 64KiB, but is a text of another form'),
             ("names.x.0", "must be an integer such as 17, but is a text of another form")])
         self.assertEqual((len(raised.exception.problems), str(raised.exception)[-12:]), (11, "; and 3 more"))
-        for kind in (Union[int, str], set, dict[int, str]):
-            with self.assertRaises(TypeError):
+        for kind in (Union[int, str], set, dict[int, str], dict, list):
+            with self.assertRaisesRegex(TypeError, r"^a: nothing can be decoded as .*: there are str, .* and dict\[str, \.\.\.\]$"):
                 self.decode({"a": {}}, kind, "a")

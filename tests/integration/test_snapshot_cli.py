@@ -121,6 +121,13 @@ class Get(CliCase):
         agent = self.publish(TREE)
         self.assertEqual(self.run_cli('get', agent.path, 'db.host'), 'localhost\n')
 
+    def test_a_file_here_is_named_with_its_path(self):
+        agent = self.publish(TREE)
+        os.rename(agent.path, self.path('w.snap'))
+        out = subprocess.run([PULLET, 'get', 'w.snap', 'db.host'], cwd=self.dir, env=self.env, capture_output=True, text=True, timeout=harness.DEADLINE, check=False)
+        self.assertEqual(out.returncode, 2)
+        self.assertIn(': the file here is ./w.snap', out.stderr)
+
     def test_types_convert(self):
         self.publish(TREE)
         for key, kind, text in (('db.port', 'int', '5432'), ('db.port', 'string', '5432'), ('db.port', 'double', '5432'),
@@ -132,8 +139,8 @@ class Get(CliCase):
         self.publish(TREE)
         text, integer = 'a text of another form', 'an integer such as 17'
         for key, wanted, kind, found in (('db.host', integer, 'int', text), ('db.on', integer, 'int', 'true or false'), ('db.host', 'true or false', 'bool', text),
-                                         ('db.none', integer, 'int', 'null'), ('db.port', 'a duration such as "10s"', 'duration', 'an integer'),
-                                         ('db.host', 'a size such as "64KiB"', 'size', text), ('db.on', 'a number such as 0.5', 'double', 'true or false'),
+                                         ('db.none', integer, 'int', 'null'), ('db.port', 'a duration such as 10s or 1h30m', 'duration', 'an integer'),
+                                         ('db.host', 'a size such as 64KiB', 'size', text), ('db.on', 'a number such as 0.5', 'double', 'true or false'),
                                          ('db', 'a text', 'string', 'a mapping'), ('servers', integer, 'int', 'a list')):
             error = self.run_cli('get', 'web', key, '--type', kind, code=1)
             self.assertIn(f"'{key}' must be {wanted}, but is {found}", error)

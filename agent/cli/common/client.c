@@ -115,8 +115,18 @@ static const char *describe_allowed(const char *socket, char text[ALLOWED])
 	return text;
 }
 
+/* True for the socket of an agent that this user runs for themselves. */
+static bool is_own_socket(const char *socket)
+{
+	char own[PLACES_PATH];
+
+	return places_own_runtime_dir(own) && strncmp(socket, own, strlen(own)) == 0 &&
+	       socket[strlen(own)] == '/';
+}
+
 const char *client_unreachable(const char *socket, char why[CLIENT_WHY])
 {
+	bool is_own = is_own_socket(socket);
 	int error = access(socket, R_OK | W_OK) ? errno : 0;
 	const char *configuration = getenv("PULLET_CONFIG");
 	char who[ALLOWED];
@@ -128,7 +138,7 @@ const char *client_unreachable(const char *socket, char why[CLIENT_WHY])
 			socket, describe_allowed(socket, who));
 	else if (error && error != ENOENT)
 		snprintf(why, CLIENT_WHY, "no agent answers at %s: %s", socket, strerror(error));
-	else if (error && !strcmp(socket, client_default_socket()) &&
+	else if (error && !is_own && !strcmp(socket, client_default_socket()) &&
 		 (getenv("PULLET_CONFIG") || !getenv("PULLET_RUNTIME_DIR")) &&
 		 settings_is_untouched(configuration)) /* else it is of another agent */
 		snprintf(why, CLIENT_WHY,
@@ -138,7 +148,8 @@ const char *client_unreachable(const char *socket, char why[CLIENT_WHY])
 			configuration);
 	else
 		snprintf(why, CLIENT_WHY,
-			"no agent answers at %s: start it (systemctl start pullet)%s", socket,
+			"no agent answers at %s: start it (%s)%s", socket,
+			is_own ? "pulletd" : "systemctl start pullet",
 			error ? ", or name its socket with --socket, its runtime_dir in "
 				"PULLET_RUNTIME_DIR"
 			      : "");

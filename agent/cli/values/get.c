@@ -53,6 +53,13 @@ static bool is_config_known(const char *dir, const char *config)
 	return n > 0 && (size_t)n < sizeof(path) && access(path, F_OK) == 0;
 }
 
+static bool is_file_here(const char *config)
+{
+	size_t len = strlen(config);
+
+	return len > 5 && strcmp(config + len - 5, ".snap") == 0 && access(config, F_OK) == 0;
+}
+
 static int report_no_snapshot(const char *command, const char *config)
 {
 	const char *dir = client_runtime_dir();
@@ -66,6 +73,10 @@ static int report_no_snapshot(const char *command, const char *config)
 			"config %s is configured, but nothing of it is published yet: 'pullet "
 			"status %s' says why",
 			config, config);
+	if (is_file_here(config))
+		return cli_error(CLI_NOT_FOUND, command,
+			"there is no snapshot of '%s' in %s: the file here is ./%s", config, dir,
+			config);
 	names_init(&names, config);
 	if (names_of_snapshots(dir, names_add, &names) || names.count == 0)
 		return cli_error(CLI_NOT_FOUND, command,
@@ -178,8 +189,8 @@ static const struct type {
 	{"int", "an integer such as 17", print_int, false},
 	{"double", "a number such as 0.5", print_double, false},
 	{"bool", "true or false", print_bool, false},
-	{"duration", "a duration such as \"10s\"", to_duration, false},
-	{"size", "a size such as \"64KiB\"", print_size, false},
+	{"duration", "a duration such as 10s or 1h30m", to_duration, false},
+	{"size", "a size such as 64KiB", print_size, false},
 };
 
 static const struct type *find_type(const char *name)

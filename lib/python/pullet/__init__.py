@@ -36,8 +36,8 @@ from typing import TYPE_CHECKING, Any, AsyncIterator, Iterator, Optional, TypeVa
 
 from pullet._decode import DecodeError, Size
 
-__all__ = ["Config", "Damaged", "DecodeError", "Error", "Key", "NotPublished", "Size", "Value",
-           "Withdrawn", "implementation", "open"]
+__all__ = ["Config", "Damaged", "DecodeError", "Error", "Forbidden", "Key", "NotPublished", "Size",
+           "Value", "Withdrawn", "implementation", "open"]
 
 Value = Union[None, bool, int, float, str, list, dict]
 
@@ -95,6 +95,10 @@ class Withdrawn(NotPublished):
     """The agent publishes it no more: it was removed, or says ``snapshot: false``."""
 
 
+class Forbidden(Error, PermissionError):
+    """The file, or the directory around it, may not be read."""
+
+
 class Damaged(Error):
     """The file is damaged, is not a snapshot, or has a layout this library does not know."""
 
@@ -102,6 +106,7 @@ class Damaged(Error):
 _CLASSES = {
     errno.ENOENT: NotPublished,
     errno.EIDRM: Withdrawn,
+    errno.EACCES: Forbidden,
     errno.EBADMSG: Damaged,
     errno.EPROTO: Damaged,
 }
@@ -187,8 +192,12 @@ class Config(Handle):
         """
         from pullet._decode import decode
 
-        result: _T = decode(self, kind, prefix, self._name)
+        result: _T = decode(self, kind, prefix, self._name, self._why_empty)
         return result
+
+    def _why_empty(self) -> str:
+        rc = -errno.EIDRM if self.withdrawn else -errno.ENOENT
+        return explain(os.fsencode(self._name), rc)
 
     def _container(self, entries: list) -> Any:
         """The list or map that is last, and before it what is below it."""
@@ -250,7 +259,8 @@ class Config(Handle):
         import asyncio
 
         if self._ready is not None:
-            raise RuntimeError("another task waits with this configuration")
+            raise RuntimeError("another task waits with this configuration: open a second one "
+                               "for this one, for each has its own")
         loop = asyncio.get_running_loop()
         end = math.inf if timeout is None else loop.time() + timeout
         while True:

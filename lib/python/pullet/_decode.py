@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import typing
 from datetime import timedelta
-from typing import TYPE_CHECKING, Annotated, Any, Iterable, Optional, Union
+from typing import TYPE_CHECKING, Annotated, Any, Callable, Iterable, Optional, Union
 
 if TYPE_CHECKING:
     from pullet import Config
@@ -23,8 +23,8 @@ _GETTERS = {
     int: ("get_int", "an integer such as 17"),
     float: ("get_float", "a number such as 0.5"),
     bool: ("get_bool", "true or false"),
-    timedelta: ("get_duration", 'a duration such as "10s"'),
-    Size: ("get_size", 'a size such as "64KiB"'),
+    timedelta: ("get_duration", 'a duration such as 10s or 1h30m'),
+    Size: ("get_size", 'a size such as 64KiB'),
 }
 _NAMES = {bool: "true or false", int: "an integer", float: "a number", str: "a text",
           list: "a list", dict: "a mapping", type(None): "null"}
@@ -40,11 +40,13 @@ class DecodeError(ValueError):
     ``generation`` say where.
     """
 
-    def __init__(self, problems: list[tuple[str, str]], filename: str, generation: int) -> None:
+    def __init__(self, problems: list[tuple[str, str]], filename: str, generation: int,
+                 empty: str = "") -> None:
         told = [f"{key or 'the configuration'} {what}" for key, what in problems[:_MOST]]
         if len(problems) > _MOST:
             told.append(f"and {len(problems) - _MOST} more")
-        super().__init__(f"{filename}, generation {generation}: {'; '.join(told)}")
+        super().__init__(f"{filename}: {empty}" if empty else
+                         f"{filename}, generation {generation}: {'; '.join(told)}")
         self.key, self.problems = problems[0][0], problems
         self.filename, self.generation = filename, generation
 
@@ -97,18 +99,24 @@ class Decoder:
         """The value with its own type; None also where there is none."""
         return self.config.as_dict() if root else self.config.get(key)
 
-    def value(self, kind: Any, key: str, root: bool = False, near: str = "") -> Any:
-        """The value as that type, or _ABSENT; near: the key to name where it is missing."""
+    def value(self, kind: Any, key: str, root: bool = False, near: str = "", top: bool = False) -> Any:
+        """The value as that type, or _ABSENT.
+
+        near: the key to name where it is missing; top: what decode() is asked for, which must be
+        there, while a nested dataclass that is missing is as an empty one.
+        """
         origin, arguments = typing.get_origin(kind), typing.get_args(kind)
         if origin in _UNIONS and len(arguments) == 2 and type(None) in arguments:
             if self.raw(key) is None:
                 return None
             return self.value(next(a for a in arguments if a is not type(None)), key)
         if origin is Annotated and kind != Size:
-            return self.value(arguments[0], key, near=near)
+            return self.value(arguments[0], key, root, near, top)
         raw = self.raw(key, root)
         if kind is Any:
             return raw
+        if raw is None and dataclasses.is_dataclass(kind) and not top:
+            return self.members(kind, key, {}, near)
         if raw is None:
             missing = f"is missing: did you mean {near}?" if near else "is missing"
             return self.fail(key, missing if root or key not in self.config else "is null")
@@ -126,7 +134,9 @@ class Decoder:
             items = [self.value(arguments[0], join(key, str(i))) for i in range(len(raw))]
             return whole(items, items)
         if not (origin is dict and arguments[0] is str or dataclasses.is_dataclass(kind)):
-            raise TypeError(f"{key or 'decode'}: nothing can be decoded as {kind!r}")
+            raise TypeError(f"{key or 'decode'}: nothing can be decoded as {kind!r}: there are str, "
+                            "int, float, bool, timedelta, pullet.Size, Any, dataclasses, Optional[...], "
+                            "list[...] and dict[str, ...]")
         if not isinstance(raw, dict):
             return self.mismatch(key, "a mapping", raw)
         if origin is dict:
@@ -134,7 +144,7 @@ class Decoder:
             return whole(made, made.values())
         return self.members(kind, key, raw)
 
-    def members(self, kind: Any, key: str, raw: dict[str, Any]) -> Any:
+    def members(self, kind: Any, key: str, raw: dict[str, Any], around: str = "") -> Any:
         hints = typing.get_type_hints(kind, include_extras=True)
         fields = {field.metadata.get("key", field.name): field
                   for field in dataclasses.fields(kind) if field.init}
@@ -147,15 +157,17 @@ class Decoder:
                 continue
             near = next((join(key, escape(n)) for n in sorted(raw)
                          if n not in fields and n.isprintable() and " " not in n and is_near(n, name)),
-                        "") if len(name) >= 3 and name not in raw else ""
+                        around) if len(name) >= 3 and name not in raw else around
             made[field.name] = self.value(hints[field.name], at, near=near)
         return _ABSENT if whole(made, made.values()) is _ABSENT else kind(**made)
 
 
-def decode(config: Config, kind: Any, prefix: Optional[str], filename: str) -> Any:
+def decode(config: Config, kind: Any, prefix: Optional[str], filename: str,
+           why_empty: Callable[[], str]) -> Any:
     """What Config.decode() does."""
     decoder = Decoder(config)
-    made = decoder.value(kind, prefix or "", root=prefix is None)
+    made = decoder.value(kind, prefix or "", root=prefix is None, top=True)
     if decoder.problems:
-        raise DecodeError(decoder.problems, filename, config.generation)
+        empty = "" if config.generation else why_empty()
+        raise DecodeError(decoder.problems, filename, config.generation, empty)
     return made

@@ -69,7 +69,8 @@ def _fill(entry: _Entry, key: str, value: Any, keep: list[Any]) -> None:
     elif isinstance(value, (Mapping, list, tuple)):
         to.type, to.count = _c._MAP if isinstance(value, Mapping) else _c._LIST, len(value)
     else:
-        raise TypeError(f"{key}: a configuration has no {type(value).__name__}")
+        as_text = ": write a text such as '90s' or '1h30m'" if isinstance(value, timedelta) else ""
+        raise TypeError(f"{key}: a configuration has no {type(value).__name__}{as_text}")
     if b"\0" in name or b"\0" in text:
         raise ValueError(f"{key}: a configuration has no NUL")
     held = ctypes.create_string_buffer(text)

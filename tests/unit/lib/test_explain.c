@@ -74,13 +74,13 @@ static void explain__nothing_of_that_name__says_what_there_is(void **state)
 	put("we b");
 	put(LONG);
 	put("web");
-	assert_says("web", -ENOENT, nothing, " yet; there is: web");
-	assert_says("we", -ENOENT, nothing, " yet; there is: web"); /* too short to guess */
+	assert_says("web", -ENOENT, nothing, " yet (there is web)");
+	assert_says("we", -ENOENT, nothing, " yet (there is web)"); /* too short to guess */
 	put("api");
 	assert_says("wbe", -ENOENT, nothing, ": did you mean 'web'?");
 	assert_says("API", -ENOENT, nothing, ": did you mean 'api'?");
 	pullet_explain("shop", -ENOENT, text, sizeof(text));
-	assert_non_null(strstr(text, " yet; there is: "));
+	assert_non_null(strstr(text, " yet (there is "));
 	assert_non_null(strstr(text, "web"));
 	put("old");
 	put("big");
@@ -145,7 +145,7 @@ static void explain__a_directory_that_is_not_there__is_named_with_what_is_around
 	static const struct {
 		const char *dir, *config, *names;
 	} table[] = {{"none/of/these", "web", "none may be read by root"},
-		{"none", "/none-of-these/web.snap", "/none-of-these may be read by root"},
+		{"none", "/none-of-these/web.snap", "/none-of-these may not be read by this program's user"},
 		{"", "web", "/run"}, {NULL, "web", "/run"}};
 
 	(void)state;
@@ -156,6 +156,56 @@ static void explain__a_directory_that_is_not_there__is_named_with_what_is_around
 		pullet_explain(table[i].config, -EACCES, text, sizeof(text));
 		assert_memory_equal(text, table[i].names, strlen(table[i].names));
 	}
+}
+
+static void explain__a_file_given_by_its_path__has_no_agent(void **state)
+{
+	char path[192], want[256];
+
+	(void)state;
+	snprintf(path, sizeof(path), "%s/web.snap", dir);
+	put("web");
+	assert_int_equal(chmod(path, 0), 0);
+	setenv("PULLET_RUNTIME_DIR", "/none-of-these", 1);
+	pullet_explain(path, -EACCES, text, sizeof(text));
+	snprintf(want, sizeof(want),
+		"%s may not be read by this program's user: it belongs to the user %u, and "
+		"its mode is 0000",
+		path, (unsigned)geteuid());
+	assert_string_equal(text, want);
+	assert_string_equal(pullet_explain(path, -EBADMSG, text, sizeof(text)),
+		"the snapshot is damaged: make it or copy it again");
+	setenv("PULLET_RUNTIME_DIR", dir, 1); /* there it is one of the agent's */
+	pullet_explain(path, -EACCES, text, sizeof(text));
+	assert_non_null(strstr(text, " may be read by root and the agent's user only: "));
+	unlink(path);
+	assert_says(path, -ENOENT, "nothing is published under this name in ",
+		", nor under any: is the agent running?");
+}
+
+static void explain__the_users_own_agent_has_it__says_where(void **state)
+{
+	bool is_root = geteuid() == 0;
+	char own[128], want[512];
+
+	(void)state;
+	snprintf(own, sizeof(own), "%s/pullet", dir);
+	assert_int_equal(mkdir(own, 0755) | chmod(dir, 0755), 0);
+	put("pullet/web.snap");
+	unsetenv("PULLET_RUNTIME_DIR");
+	setenv("XDG_RUNTIME_DIR", dir, 1);
+	if (is_root) /* which has no agent of its own */
+		assert_int_equal(seteuid(65534), 0);
+	pullet_explain("web", -ENOENT, text, sizeof(text));
+	snprintf(want, sizeof(want), "your own agent publishes it in %s: set PULLET_RUNTIME_DIR=%s",
+		own, own);
+	assert_string_equal(text, want);
+	pullet_explain("wbe", -ENOENT, text, sizeof(text));
+	assert_null(strstr(text, "your own"));
+	if (is_root)
+		assert_int_equal(seteuid(0), 0);
+	snprintf(want, sizeof(want), "%s/web.snap", own);
+	assert_int_equal(unlink(want) | rmdir(own), 0);
 }
 
 static void explain__another_error__is_as_strerror_says(void **state)
@@ -202,6 +252,10 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			explain__a_directory_that_is_not_there__is_named_with_what_is_around_it,
 			make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(
+			explain__a_file_given_by_its_path__has_no_agent, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(
+			explain__the_users_own_agent_has_it__says_where, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(
 			explain__another_error__is_as_strerror_says, make_dir, remove_dir),
 		cmocka_unit_test(near__a_character_or_a_swap__and_no_more),

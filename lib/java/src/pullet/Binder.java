@@ -90,6 +90,9 @@ final class Binder {
         if (raw == Object.class || raw == Value.class) {
             return t == null ? nothing(key, "is missing") : raw == Value.class ? t.value : t.plain();
         }
+        if (isMissing(t) && raw != null && raw.isRecord()) { // as an empty one
+            return record(new Tree(new Value(Value.Type.MAP, "", 0)), key, raw);
+        }
         if (isMissing(t)) {
             return raw == List.class ? List.of() : raw == Map.class ? Map.of() : t == null ? nothing(key, "is missing")
                     : nothing(key, "is null");
@@ -170,7 +173,9 @@ final class Binder {
         missing.forEach((problem, name) -> guess(problem, t, name, known, key));
         for (String name : t.below.keySet()) {
             if (strict && !known.contains(name)) {
-                wrong(join(key, name), "is not known");
+                wrong(join(key, name), "is not known" + known.stream().sorted().filter(k -> name.length() >= 3
+                        && !t.below.containsKey(k) && isNear(k, name)).findFirst()
+                        .map(k -> ": did you mean " + join(key, k) + "?").orElse(""));
             }
         }
         return good ? construct(key, type, types, arguments) : NONE;
@@ -268,7 +273,7 @@ final class Binder {
                     unlessFallback(f -> Convert.toBoolean(v, f), true, false));
         }
         if (raw == Duration.class) {
-            return checked(t, key, "a duration such as \"10s\"",
+            return checked(t, key, "a duration such as 10s or 1h30m",
                     unlessFallback(f -> Convert.toDuration(v, f), Duration.ZERO, Duration.ofMillis(1)));
         }
         if (raw.isEnum()) {
@@ -334,7 +339,7 @@ final class Binder {
         } else {
             throw unsupported(raw, key);
         }
-        return checked(t, key, (size ? "a size such as \"64KiB\"" : "an integer such as 17") + " that fits "
+        return checked(t, key, (size ? "a size such as 64KiB" : "an integer such as 17") + " that fits "
                 + raw.getSimpleName(), n == NONE ? NONE : made);
     }
 }

@@ -139,9 +139,7 @@ public sealed class Config implements Configuration permits FakeConfig {
             throw new IllegalArgumentException("\"" + nameOrPath + "\" is not a name: 1 to 64 letters,"
                     + " digits, '.', '_' and '-', a letter or digit first");
         }
-        String directory = System.getenv("PULLET_RUNTIME_DIR");
-        return Path.of(directory == null || directory.isEmpty() ? "/run/pullet" : directory,
-                nameOrPath + ".snap");
+        return Explain.runtimeDirectory().resolve(nameOrPath + ".snap");
     }
 
     private boolean upToDate() {
@@ -215,6 +213,9 @@ public sealed class Config implements Configuration permits FakeConfig {
         Binder binder = new Binder(List.of(options).contains(Option.STRICT));
         Image i = image;
         T made = type.cast(binder.bind(Tree.of(i, key), key, type));
+        if (!binder.problems().isEmpty() && i == Image.NOTHING) {
+            throw new MismatchException(path.toString(), Explain.empty(path, withdrawn()), binder.problems());
+        }
         if (!binder.problems().isEmpty()) {
             throw new MismatchException(path.toString(), i.generation, i.version, binder.problems());
         }

@@ -20,6 +20,39 @@ final class Explain {
 
     private Explain() {}
 
+    /** Where names are looked for. */
+    static Path runtimeDirectory() {
+        String directory = System.getenv("PULLET_RUNTIME_DIR");
+        return Path.of(directory == null || directory.isEmpty() ? "/run/pullet" : directory);
+    }
+
+    /** Why nothing is open of a path. */
+    static String empty(Path path, boolean withdrawn) {
+        return withdrawn ? path + ": withdrawn: the agent publishes this config no more, for it was removed or says"
+                + " `snapshot: false`"
+                : runtimeDirectory().equals(path.getParent()) ? notPublished(path).getMessage()
+                : path + ": nothing is published: there is no snapshot at this path";
+    }
+
+    /** The directory in which an agent that this user has started publishes it, or null. */
+    private static Path ownAgents(Path path) {
+        if (System.getenv("PULLET_RUNTIME_DIR") != null || "root".equals(System.getProperty("user.name"))) {
+            return null;
+        }
+        String home = System.getenv("HOME");
+        for (Path each : new Path[] {below(System.getenv("XDG_RUNTIME_DIR"), "pullet"),
+                below(System.getenv("XDG_STATE_HOME"), "pullet-run"), below(home, ".local/state/pullet-run")}) {
+            if (each != null && each.isAbsolute() && Files.exists(each.resolve(path.getFileName()))) {
+                return each;
+            }
+        }
+        return null;
+    }
+
+    private static Path below(String base, String name) {
+        return base == null || base.isEmpty() ? null : Path.of(base, name);
+    }
+
     /** Of a config that was named: what there is in place of its snapshot. */
     static NotPublishedException notPublished(Path path) {
         return new NotPublishedException(path + ": nothing is published under this name" + published(path));
@@ -29,6 +62,10 @@ final class Explain {
         String file = path.getFileName().toString();
         String wrong = file.substring(0, file.length() - ".snap".length());
         List<String> names;
+        Path own = ownAgents(path);
+        if (own != null) {
+            return ": your own agent publishes it in " + own + ": set PULLET_RUNTIME_DIR=" + own;
+        }
         try (Stream<Path> all = Files.list(path.getParent())) {
             names = all.limit(MOST_READ).map(p -> p.getFileName().toString())
                     .filter(n -> n.endsWith(".snap") && !n.startsWith(".")).map(n -> n.substring(0, n.length() - 5))
@@ -42,7 +79,7 @@ final class Explain {
         return names.stream().filter(n -> wrong.length() >= 3 && Binder.isNear(n, wrong)).findFirst()
                 .map(n -> ": did you mean '" + n + "'?").orElse(names.isEmpty() ? ", nor under any: is the agent running?"
                         : names.size() > FEW ? " yet: 'pullet status --names' lists what there is"
-                        : " yet; there is: " + String.join(", ", names));
+                        : " yet (there is " + String.join(", ", names) + ")");
     }
 
     /** Names the group of a file, or of the directory around it that is closed. */

@@ -32,6 +32,15 @@ public final class MismatchException extends IOException {
         this.problems = List.copyOf(problems);
     }
 
+    /** Nothing is open, which is why all is missing. */
+    MismatchException(String path, String why, List<Problem> problems) {
+        super(why);
+        this.path = path;
+        this.generation = 0;
+        this.version = "";
+        this.problems = List.copyOf(problems);
+    }
+
     private static String text(String path, long generation, List<Problem> problems) {
         StringBuilder s = new StringBuilder(path).append(", generation ")
                 .append(Long.toUnsignedString(generation));

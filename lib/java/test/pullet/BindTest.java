@@ -70,6 +70,12 @@ final class BindTest {
             } catch (MismatchException e) {
                 same("(fake), generation 1: unknown is not known", e.getMessage(), "message");
             }
+            try {
+                FakeConfig.of(Map.of("host", "h", "prot", 1)).as(Db.class, Configuration.Option.STRICT);
+                throw new AssertionError("not strict");
+            } catch (MismatchException e) {
+                same("(fake), generation 1: prot is not known: did you mean port?", e.getMessage(), "message");
+            }
         }
         same("max_conns db_host user_id http a", String.join(" ", Binder.snake("maxConns"), Binder.snake("DBHost"),
                 Binder.snake("userID"), Binder.snake("http"), Binder.snake("a")), "snake");
@@ -94,15 +100,15 @@ final class BindTest {
             same(List.of("debug: must be true or false, but is a text of another form",
                     "small: must be an integer such as 17 that fits byte, but is an integer that does not fit",
                     "number: must be an integer such as 17 that fits int, but is a number",
-                    "delay: must be a duration such as \"10s\", but is an integer",
-                    "size: must be a size such as \"64KiB\" that fits long, but is a text of another form",
+                    "delay: must be a duration such as 10s or 1h30m, but is an integer",
+                    "size: must be a size such as 64KiB that fits long, but is a text of another form",
                     "list: must be a list, but is a text",
                     "items.1: must be an integer such as 17 that fits Integer, but is a text of another form",
                     "items.2: is null",
                     "level: must be one of DEBUG, WARN_ALL, but is another text",
                     "map.a\\.b: must be an integer such as 17 that fits Integer, but is true or false",
                     "text: must be a text, but is a mapping", "db.host: is missing",
-                    "other: is rejected: a port is not negative", "gone: is missing",
+                    "other: is rejected: a port is not negative", "gone.host: is missing",
                     "whole: must be an integer such as 17, but is a text of another form",
                     "wide: must be a number such as 0.5 that fits float, but is a number that does not fit"), got, "problems");
             same(true, e.getMessage().startsWith("(fake), generation 1: debug must be")

@@ -360,8 +360,8 @@ final class ConfigTest {
         fails(ForeignException.class, () -> Config.open("/dev/null"), "/dev/null");
         a.publish(1, "v", Map.of());
         Path directory = a.path.getParent();
-        for (Map.Entry<String, String> e : Map.of("wbe", "did you mean 'web'?", "none", "there is: web",
-                "we", "there is: web").entrySet()) {
+        for (Map.Entry<String, String> e : Map.of("wbe", "did you mean 'web'?", "none", "(there is web)",
+                "we", "(there is web)").entrySet()) {
             String said = Explain.notPublished(directory.resolve(e.getKey() + ".snap")).getMessage();
             same(true, said.endsWith(e.getValue()), said);
         }
