@@ -77,20 +77,24 @@ static void print_verdict(const struct config *c, bool same, const struct buffer
 void dry_run_ended(struct config *c)
 {
 	struct config_status s;
-	char shown[FILE_WHY];
+	char shown[FILE_WHY], *template_read;
 	struct buffer line;
 
 	config_status(c, &s);
 	if (s.outcome != CONFIG_FAILED && s.outcome != CONFIG_HELD)
 		return;
+	sentence_show(shown, sizeof(shown),
+		s.outcome == CONFIG_HELD && s.rejected_why ? s.rejected_why : s.last_error,
+		AUDIENCE_OPERATOR);
+	template_read = strstr(shown, " (" SETTINGS_TEMPLATE_READ ")");
+	if (template_read) /* by an agent that stays */
+		*template_read = '\0';
 	buffer_init(&line, 16384);
 	buffer_printf(&line, "%s: %s: %s\n", c->settings->name,
 		s.outcome == CONFIG_HELD ? "held"
 		: s.rejections           ? "rejected"
 					 : "failed",
-		sentence_show(shown, sizeof(shown),
-			s.outcome == CONFIG_HELD && s.rejected_why ? s.rejected_why : s.last_error,
-			AUDIENCE_OPERATOR));
+		shown);
 	print_line(&line);
 	buffer_fini(&line);
 }

@@ -117,6 +117,15 @@ static bool has_control_character(const char *s, size_t len)
 	return false;
 }
 
+/* Whether a name has what other languages of templates make filters, calls and operators of. */
+static bool is_expression(const char *name, size_t len)
+{
+	for (size_t i = 0; i < len; i++)
+		if (name[i] && strchr(" |()+*=?:,;\"'", name[i]))
+			return true;
+	return false;
+}
+
 static int render_value(struct renderer *r, const struct template_file *f, const struct step *s,
 	const struct frame *frame)
 {
@@ -124,6 +133,11 @@ static int render_value(struct renderer *r, const struct template_file *f, const
 	const char *name = f->text.data + s->at;
 	bool raw = s->kind == STEP_RAW;
 
+	if (!n && r->m->strict && is_expression(name, s->len))
+		return template_error(f, s->place, r->why,
+			"there is no '%.*s' here: write a name alone, for there are no filters, "
+			"calls or operators",
+			shown_step_len(s), name);
 	if (!n && r->m->strict)
 		return template_error(f, s->place, r->why,
 			"there is no '%.*s' here: correct the name, or, if it may be missing, put "

@@ -250,6 +250,6 @@ module.exports = (test, DEADLINE) => {
     assert.throws(() => config.decode({ reall: 'number', bg: 'int', BIG: 'int', ...Object.fromEntries([...'abcdefg'].map((n) => [`no${n}`, 'int'])) }),
       (e) => e.message.endsWith(': reall is missing: did you mean real?; bg is missing; BIG is missing: did you mean big?; '
         + 'noa is missing; nob is missing; noc is missing; nod is missing; noe is missing; and 2 more'));
-    for (const odd of ['text', 5, null, [], ['int', 'int']]) assert.throws(() => config.decode({ a: odd }), TypeError);
+    for (const odd of ['text', 5, null, [], ['int', 'int']]) assert.throws(() => config.decode({ a: odd }), /^TypeError: a: nothing can be decoded as .*: there are 'string', .* and record\(\.\.\.\)$/);
   }));
 };

@@ -105,7 +105,7 @@ class Waiting(unittest.IsolatedAsyncioTestCase):
     async def test_two_tasks_with_one_are_refused(self):
         waiting = asyncio.create_task(self.config.wait_async())
         await asyncio.sleep(0)
-        with self.assertRaises(RuntimeError):
+        with self.assertRaisesRegex(RuntimeError, "another task waits .*: open a second one"):
             await self.config.wait_async()
         self.config.publish({"n": 5})
         await self.bounded(waiting)
@@ -176,9 +176,11 @@ class Fakes(unittest.TestCase):
 
     def test_what_no_configuration_has_is_refused(self):
         for values, error in (({"a": object()}, TypeError), ({"a": 2**63}, OverflowError),
-                              ({"a": "\0"}, ValueError), ({"a": b"x"}, TypeError)):
+                              ({"a": "\0"}, ValueError), ({"a": b"x"}, TypeError), ({"a": timedelta(1)}, TypeError)):
             with self.assertRaises(error):
                 Fake(values)
+        with self.assertRaisesRegex(TypeError, "write a text such as '90s'"):
+            Fake({"a": timedelta(seconds=90)})
         with self.assertRaises(pullet.Error) as raised:
             write("no-slash.snap", {})
         self.assertEqual(raised.exception.errno, errno.EINVAL)

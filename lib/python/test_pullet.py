@@ -382,6 +382,16 @@ class Life(TestCase):
             self.assertTrue(config.wait(DEADLINE))
             self.assertEqual(config["int.one"], 1)
 
+    def test_what_may_not_be_read_is_a_permission_error(self):
+        class Closed(pullet.Config):
+            def _open(self, *_):
+                return -errno.EACCES
+
+        with self.assertRaises(PermissionError) as raised:
+            Closed("web")
+        self.assertIsInstance(raised.exception, (pullet.Error, pullet.Forbidden))
+        self.assertEqual(raised.exception.errno, errno.EACCES)
+
     def test_withdrawn(self):
         agent = self.agent()
         agent.publish()

@@ -70,7 +70,7 @@ class Templates(Case):
         self.assertEqual((self.read('out/web'), self.agent.status()['generation']), (b'1 x\n', 1))
         done = subprocess.run([PULLETD, '-t', '-c', self.agent.config_path], capture_output=True, text=True, timeout=harness.DEADLINE, check=False)
         self.assertEqual(done.returncode, 78)
-        self.assertRegex(done.stderr, f'pullet.yaml:[0-9]+:[0-9]+: {re.escape(place)}')
+        self.assertRegex(done.stderr, f'pullet.yaml:[0-9]+:[0-9]+: {re.escape(place)}\n')
         os.unlink(self.path('tpl/web.mustache'))
         self.assertIn(f'cannot read {self.path("tpl/web.mustache")}', self.reload('cannot read'))
 
@@ -82,6 +82,9 @@ class Templates(Case):
         self.assertIn('web.mustache:1:7: there is no \'b.c\' here', line)
         self.assertIn('(a changed template is read at SIGHUP, or with watch_config)', line)
         self.assertNotIn('secret', line)
+        dry = subprocess.run([PULLETD, '--dry-run', '-c', self.agent.config_path], capture_output=True, text=True, timeout=harness.DEADLINE, check=False)
+        self.assertRegex(dry.stdout, r"web: rejected: .*there is no 'b\.c' here")
+        self.assertNotIn('a changed template', dry.stdout)
         self.assertEqual(self.read('out/web'), b'1 x\n')
         self.write('tpl/web.mustache', '{{a}} {{b.d}}\n')
         self.reload('published config=web generation=[23]')

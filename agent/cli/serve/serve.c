@@ -24,6 +24,7 @@
 #include "cli/common/options.h"
 #include "cli/serve/served.h"
 #include "settings/places.h"
+#include "settings/settings.h"
 
 #define MAX_QUEUED (256u << 20) /* bytes of answers on their way to slow clients */
 #define MAX_KEPT (16u << 20)    /* bytes of files, for while they are written in place */
@@ -328,9 +329,9 @@ static void print_configuration(const struct server *s)
 	char runtime[PLACES_PATH], configuration[PLACES_PATH];
 	struct served_from from = {.server_key = publisher_public_key(s->publisher),
 		.insecure = o->publisher.insecure,
-		.files = places_runtime_dir(runtime),
 		.more = "    guard: {max_shrink: 50%} # half a file is no version: it is rejected, "
 			"and said so\n"};
+	const char *its = places_configuration(configuration);
 	struct served *found = calloc(1, sizeof(*found));
 	struct buffer url, push, out;
 
@@ -343,6 +344,9 @@ static void print_configuration(const struct server *s)
 	append_endpoint(&push, publisher_endpoint(s->publisher));
 	from.url = url.data;
 	from.push = push.data;
+	from.files = strcmp(its, SETTINGS_DEFAULT_PATH) != 0 && places_own_runtime_dir(runtime)
+			     ? runtime
+			     : places_runtime_dir(runtime);
 	if (found)
 		served_find(found, s->dir);
 	if (found && found->count == 0)
@@ -351,7 +355,7 @@ static void print_configuration(const struct server *s)
 			o->dir);
 	else if (found && !url.error && !push.error && served_write(found, &from, &out) == 0)
 		printf("\n# a configuration for the agent (%s):\n%s",
-			places_configuration(configuration), out.data);
+			its, out.data);
 	buffer_fini(&url);
 	buffer_fini(&push);
 	buffer_fini(&out);

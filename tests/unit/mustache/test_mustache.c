@@ -211,6 +211,10 @@ static void render__when_strict__takes_what_a_configuration_has(void **state)
 			"t:2:3: there is no 'b' here: correct the name, or, if it may be missing, "
 			"put the line between {{#b}} and {{/b}}",
 			NULL},
+		{"a filter", "{port: 1}", "{{port|upper}}",
+			"t:1:1: there is no 'port|upper' here: write a name alone, for there are "
+			"no filters, calls or operators",
+			NULL},
 		{"missing in a partial", "{a: 1}", "{{>p}}",
 			"p.mustache:2:1: there is no 'b.c' here: correct the name, or, if it may "
 			"be "
