@@ -112,11 +112,11 @@ static void explain_missing(const char *dir, const char *name, char *text, size_
 			!names.count        ? ", nor under any: is the agent running?"
 			: names.count > FEW ? " yet: 'pullet status --names' lists what there is"
 					    : " yet (there is ",
-			names.count > FEW ? "" : list, names.count && names.count <= FEW ? ")" : "");
+			names.count > FEW ? "" : list,
+			names.count && names.count <= FEW ? ")" : "");
 }
 
-static bool is_own(
-	const char *base, const char *below, const char *name, char dir[PATH_ROOM])
+static bool is_own(const char *base, const char *below, const char *name, char dir[PATH_ROOM])
 {
 	char path[PATH_ROOM + NAME_ROOM];
 
@@ -194,8 +194,9 @@ static void explain_forbidden(char *path, bool is_agents, char *text, size_t siz
 static const char *name_of(const char *dir, const char *path, char name[NAME_ROOM])
 {
 	size_t n = strlen(dir);
-	size_t len =
-		strncmp(path, dir, n) == 0 && path[n] == '/' ? snapshot_name_length(path + n + 1) : 0;
+	size_t len = strncmp(path, dir, n) == 0 && path[n] == '/'
+			     ? snapshot_name_length(path + n + 1)
+			     : 0;
 	if (len == 0)
 		return path;
 	snprintf(name, NAME_ROOM, "%.*s", (int)len, path + n + 1);
@@ -223,8 +224,8 @@ const char *pullet_explain(const char *config_or_path, int error, char *text, si
 	else if (error == -EBADMSG && is_path)
 		snprintf(text, size, "the snapshot is damaged: make it or copy it again");
 	else if (error == -ENOENT && dir != given && own_agent_has(config_or_path, path))
-		snprintf(text, size,
-			"your own agent publishes it in %s: set PULLET_RUNTIME_DIR=%s", path, path);
+		snprintf(text, size, "your own agent publishes it in %s: set PULLET_RUNTIME_DIR=%s",
+			path, path);
 	else if (error == -ENOENT)
 		explain_missing(dir, config_or_path, text, size);
 	else

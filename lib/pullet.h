@@ -89,8 +89,8 @@ int pullet_get(struct pullet *p, const char *key, size_t key_len, struct pullet_
  * string like "500ms", "10s", "5m", "1h", "2d" or "1h30m", in milliseconds: whole numbers, the
  * greatest unit first and each once. size: a string like "64B",
  * "64KiB", "8MiB", "2GiB" or "1TiB", or as int, in bytes; like durations it may be less than 0,
- * which often stands for "no limit": look where it must not. tests/golden/values.tsv has hundreds of
- * examples. */
+ * which often stands for "no limit": look where it must not. tests/golden/values.tsv has hundreds
+ * of examples. */
 const char *pullet_get_string(struct pullet *p, const char *key, const char *fallback);
 int64_t pullet_get_int(struct pullet *p, const char *key, int64_t fallback);
 double pullet_get_double(struct pullet *p, const char *key, double fallback);
@@ -147,8 +147,8 @@ struct pullet_field {
 struct pullet_decode_error {
 	char key[PULLET_KEY_ROOM]; /* of the first problem */
 	/* "FILE, generation 3: name is missing: did you mean nmae?; db.port must be an integer such
-	 * as 17, but is a list; and 4 more": the first eight, as far as there is room; where nothing
-	 * is open, that, and why */
+	 * as 17, but is a list; and 4 more": the first eight, as far as there is room; where
+	 * nothing is open, that, and why */
 	char message[1024];
 };
 /* Fills a struct from the version that is open, by a table of its members; prefix, "" or

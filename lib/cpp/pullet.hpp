@@ -244,8 +244,7 @@ class decode_error : public std::runtime_error
 	{
 	}
 	/* Nothing is open, and why. */
-	decode_error(
-		const std::string &file, const std::string &why, std::vector<problem> problems)
+	decode_error(const std::string &file, const std::string &why, std::vector<problem> problems)
 	    : std::runtime_error(file + ": " + why), all(std::move(problems)), number(0)
 	{
 	}
@@ -651,8 +650,11 @@ struct decode_notes {
 				p.what += ": did you mean " + near + "?";
 		}
 		if (c.generation() == 0)
-			throw decode_error(std::string(c.path()), why_empty(c), std::move(problems));
-		throw decode_error(std::string(c.path()), c.generation(), std::move(problems));
+			throw decode_error(
+				std::string(c.path()), why_empty(c), std::move(problems));
+		else
+			throw decode_error(
+				std::string(c.path()), c.generation(), std::move(problems));
 	}
 
       private:
@@ -800,7 +802,8 @@ class decoder
 			return true;
 		}
 		if (!v)
-			n.gone.push_back({n.problems.size(), last_at, nested ? last_end : at.size()});
+			n.gone.push_back(
+				{n.problems.size(), last_at, nested ? last_end : at.size()});
 		n.problems.push_back({at, v ? "is null" : "is missing"});
 		return false;
 	}
@@ -891,7 +894,7 @@ class decoder
 	const config &c;
 	detail::decode_notes &n;
 	std::string at;
-	std::size_t last_at;      /* where the last name in it begins, that is not in a missing one */
+	std::size_t last_at; /* where the last name in it begins, that is not in a missing one */
 	std::size_t last_end = 0; /* and ends */
 	bool nested = false;      /* not what config::decode() is asked for */
 	bool empty = false;       /* an aggregate that is missing */

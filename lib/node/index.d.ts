@@ -9,7 +9,8 @@ export type Value =
   | Value[]
   | { [name: string]: Value };
 
-/** What decode() reads: the names of types, [items], record(members), optional(any of these). */
+/** What decode() reads: the names of types, [items], record(members), optional(any of these).
+ * A nested object that is missing is as an empty one. */
 export type Scalar = 'string' | 'int' | 'number' | 'boolean' | 'duration' | 'size' | 'any';
 export interface OptionalShape<S, D> {
   readonly of: S;

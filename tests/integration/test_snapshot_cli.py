@@ -21,6 +21,7 @@ golden = importlib.util.module_from_spec(SPEC)
 SPEC.loader.exec_module(golden)
 
 FUTEX = {'x86_64': 202, 'aarch64': 98}
+LIBRARIES = os.path.join(harness.ROOT, 'build')  # a sanitized one is not for a plain program
 SHELLS = ('/bin/dash', '/bin/bash', '/bin/sh')
 HOSTILE = {
     'quote': "it's '' \"q\" '", 'lines': 'a\nb\n\n', 'command': '$(touch pwned) `id` ${HOME} $X; exit 1 & | > f', 'backslash': 'a\\nb\\',
@@ -80,6 +81,13 @@ class FakeAgent:
         self.write(golden.Image(entries(tree), self.generation, version=version or f'v{self.generation}').bytes())
         self.page[8:16] = struct.pack('<Q', self.generation)
         self.wake()
+
+    def withdraw(self):
+        os.unlink(self.path)
+        self.page[20:24] = struct.pack('<I', 1)
+        self.wake()
+        with open(f'{self.dir}/{self.name}.gen', 'r+b'):
+            pass  # for inotify, which sees no mapping
 
     def wake(self):
         self.futex.value += 1
@@ -528,6 +536,42 @@ class Watch(CliCase):
         for args in ((), ('web', '--signal', 'HUP'), ('web', '--pidfile', 'x'), ('web', '--signal', 'NONE', '--pidfile', 'x'), ('web', '--now'),
                      ('web', '--timeout', 'x'), ('web', '--signal', 'HUP', '--pidfile', 'x', '--', 'true'), ('w b',), ('web', '--wrong')):
             self.run_cli('watch', *args, code=64)
+
+
+class Application(CliCase):
+    """The C program of lib/GUIDE.md, beside what blocks of it are run with in test_blocks.py."""
+
+    def setUp(self):
+        super().setUp()
+        with open(os.path.join(harness.ROOT, 'lib/GUIDE.md'), encoding='utf-8') as f:
+            text = f.read().split("cat >app.c <<'END'\n", 1)[1].split('\nEND\n', 1)[0]
+        self.write('app.c', text)
+        subprocess.run(['cc', '-o', self.path('app'), self.path('app.c'), f'-I{harness.ROOT}/lib', '-L', LIBRARIES, '-lpullet',
+                        f'-Wl,-rpath,{LIBRARIES}'], check=True, timeout=harness.DEADLINE)
+
+    def begin(self, name):
+        program = Program([self.path('app'), name], env=self.env, read='both')
+        self.addCleanup(program.close)
+        return program
+
+    def test_withdrawn_is_said_once_whatever_its_neighbours_do(self):
+        agent = self.publish({'greeting': 'hi'})
+        program = self.begin('web')
+        program.log.wait('generation 1: hi')
+        agent.withdraw()
+        program.log.wait('withdrawn')
+        for n in range(20):
+            self.write('run/other.new', str(n))
+            os.rename(self.path('run/other.new'), self.path('run/other.snap'))
+        agent.page[20:24] = bytes(4)
+        agent.publish({'greeting': 'back'})
+        program.log.wait('generation 2: back')
+        self.assertEqual([line for line in program.log.seen if 'withdrawn' in line][1:], [])
+
+    def test_what_is_not_published_is_said(self):
+        self.publish({'greeting': 'hi'})
+        self.begin('wbe').log.wait(r"wbe\.snap: nothing is published under this name in .*: did you mean 'web'\?")
+        self.begin('./none.snap').log.wait(r'\./none\.snap: there is no snapshot at this path')
 
 
 if __name__ == '__main__':

@@ -147,8 +147,7 @@ const char *client_unreachable(const char *socket, char why[CLIENT_WHY])
 			socket, (int)(strrchr(configuration, '/') - configuration), configuration,
 			configuration);
 	else
-		snprintf(why, CLIENT_WHY,
-			"no agent answers at %s: start it (%s)%s", socket,
+		snprintf(why, CLIENT_WHY, "no agent answers at %s: start it (%s)%s", socket,
 			is_own ? "pulletd" : "systemctl start pullet",
 			error ? ", or name its socket with --socket, its runtime_dir in "
 				"PULLET_RUNTIME_DIR"

@@ -354,8 +354,7 @@ static void print_configuration(const struct server *s)
 		       "again for a configuration to paste\n",
 			o->dir);
 	else if (found && !url.error && !push.error && served_write(found, &from, &out) == 0)
-		printf("\n# a configuration for the agent (%s):\n%s",
-			its, out.data);
+		printf("\n# a configuration for the agent (%s):\n%s", its, out.data);
 	buffer_fini(&url);
 	buffer_fini(&push);
 	buffer_fini(&out);

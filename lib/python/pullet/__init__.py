@@ -187,7 +187,8 @@ class Config(Handle):
 
         Its fields are str, int, float, bool, timedelta, Size, Any, dataclasses, Optional[...],
         list[...] and dict[str, ...] of those; ``field(metadata={"key": "max-size"})`` names a key
-        that is no identifier.  A key that is missing or null gives the field's default.  Raise
+        that is no identifier.  A key that is missing or null gives the field's default, and a
+        dataclass without one is made as of an empty mapping.  Raise
         DecodeError for a missing one without default, and for a value of another type.
         """
         from pullet._decode import decode

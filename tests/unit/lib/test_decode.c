@@ -222,8 +222,7 @@ static void decode__a_prefix_without_its_dot__is_named(void **state)
 
 	(void)state;
 	assert_int_equal(decode(pairs, "db", &c, &e, &p), -ENOENT);
-	assert_non_null(
-		strstr(e.message, ": dbname is missing: did you mean the prefix \"db.\"?"));
+	assert_non_null(strstr(e.message, ": dbname is missing: did you mean the prefix \"db.\"?"));
 	pullet_close(p);
 }
 

@@ -145,7 +145,8 @@ static void explain__a_directory_that_is_not_there__is_named_with_what_is_around
 	static const struct {
 		const char *dir, *config, *names;
 	} table[] = {{"none/of/these", "web", "none may be read by root"},
-		{"none", "/none-of-these/web.snap", "/none-of-these may not be read by this program's user"},
+		{"none", "/none-of-these/web.snap",
+			"/none-of-these may not be read by this program's user"},
 		{"", "web", "/run"}, {NULL, "web", "/run"}};
 
 	(void)state;

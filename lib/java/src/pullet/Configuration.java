@@ -93,8 +93,8 @@ public interface Configuration extends AutoCloseable {
      * Settings settings = config.as(Settings.class);
      * }</pre>
      *
-     * <p>What is missing or null is the {@link Setting#fallback}, an empty Optional, List or Map, and
-     * else a problem. What a record's constructor throws is one, too. Keys without a component are
+     * <p>What is missing or null is the {@link Setting#fallback}, an empty Optional, List or Map, a
+     * record of an empty mapping, and else a problem. What a record's constructor throws is one, too. Keys without a component are
      * ignored but with {@link Option#STRICT}.
      *
      * @param <T> the record
