@@ -184,7 +184,7 @@ type decoder struct {
 
 // A missing key is a problem that another key beside it may explain.
 type missing struct {
-	problem    int
+	problem    int // that it is, or what is required in it
 	in         *node
 	below      string // the key of in
 	name       string
@@ -194,6 +194,11 @@ type missing struct {
 // guess names what may have been meant by missing keys: what is beside them, and no field has.
 func (d *decoder) guess() {
 	for _, m := range d.gone {
+		at := join(m.below, m.name)
+		if m.problem >= len(d.problems) || d.problems[m.problem].Detail != "is missing" ||
+			d.problems[m.problem].Key != at && !strings.HasPrefix(d.problems[m.problem].Key, at+".") {
+			continue // it need not be there
+		}
 		for _, name := range m.in.names() {
 			printable := strings.IndexFunc(name, func(r rune) bool { return r <= ' ' || r == 0x7f }) < 0
 			if len(m.name) >= 3 && printable && !m.knownNames[name] && isNear(name, m.name) {
@@ -447,7 +452,7 @@ func (d *decoder) fields(n *node, key string, v reflect.Value, known map[string]
 			}
 		}
 		known[name] = true
-		if o.required && n.below[name] == nil {
+		if n.below[name] == nil {
 			d.gone = append(d.gone, missing{len(d.problems), n, key, name, known})
 		}
 		d.value(n.below[name], join(key, name), v.Field(i), o)

@@ -187,14 +187,14 @@ func TestStrictNamesWhatWasMeant(t *testing.T) {
 
 func TestWhatIsRequiredOfAStructThatIsMissing(t *testing.T) {
 	var s struct {
-		DB struct {
+		Data struct {
 			Host string `pullet:",required"`
 		}
 		Any struct{ Port int } `pullet:",required"`
 	}
-	err := newFake(t, `{"bd": {}}`).Decode(&s)
+	err := newFake(t, `{"daat": {}}`).Decode(&s)
 	var d *DecodeError
-	if !errors.As(err, &d) || !reflect.DeepEqual(d.Problems, []Problem{{"db.host", "is missing"}, {"any", "is missing"}}) {
+	if !errors.As(err, &d) || !reflect.DeepEqual(d.Problems, []Problem{{"data.host", "is missing: did you mean daat?"}, {"any", "is missing"}}) {
 		t.Error(err)
 	}
 }

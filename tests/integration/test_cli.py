@@ -358,6 +358,20 @@ class Reach(Case):
             s.bind(self.socket)  # as one that was killed leaves it
         self.assertRegex(self.run_cli('status', code=3), fr'no agent answers at {self.socket}: start it \(systemctl start pullet\)$')
 
+    def test_no_agent_of_this_users_own_is_started_otherwise(self):
+        run = self.path('own')
+        os.makedirs(run + '/pullet')
+        prefix = []
+        if os.geteuid() == 0:
+            prefix = ['setpriv', '--reuid=65534', '--regid=65534', '--clear-groups']
+            for d in (run, run + '/pullet'):
+                os.chown(d, 65534, 65534)
+            os.chmod(self.dir, 0o755)
+        env = {k: v for k, v in os.environ.items() if k != 'PULLET_RUNTIME_DIR'}
+        done = subprocess.run([*prefix, PULLET, 'refresh'], env={**env, 'XDG_RUNTIME_DIR': run}, capture_output=True, text=True, timeout=harness.DEADLINE, check=False)
+        self.assertEqual(done.returncode, 3)
+        self.assertIn(f'no agent answers at {run}/pullet/control.sock: start it (pulletd), or', done.stderr)
+
     def test_no_right_is_3_and_says_who_has_it(self):
         root = os.geteuid() == 0
         group = grp.getgrgid(1 if root else os.getegid())
