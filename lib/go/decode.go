@@ -98,7 +98,7 @@ func (c *Config) Decode(into any, opts ...DecodeOption) error {
 	d.guess()
 	if len(d.problems) > 0 {
 		e := &DecodeError{Path: c.path, Generation: img.generation, Version: img.version, Problems: d.problems}
-		if img == nothing {
+		if img == nothing && !c.isClosed() {
 			e.empty = whyEmpty(c.path, c.Withdrawn())
 		}
 		return e

@@ -213,7 +213,7 @@ public sealed class Config implements Configuration permits FakeConfig {
         Binder binder = new Binder(List.of(options).contains(Option.STRICT));
         Image i = image;
         T made = type.cast(binder.bind(Tree.of(i, key), key, type));
-        if (!binder.problems().isEmpty() && i == Image.NOTHING) {
+        if (!binder.problems().isEmpty() && i == Image.NOTHING && !closed) {
             throw new MismatchException(path.toString(), Explain.empty(path, withdrawn()), binder.problems());
         }
         if (!binder.problems().isEmpty()) {
