@@ -361,7 +361,7 @@ static void probe__that_fails__is_logged_by_what_becomes_of_it(void **state)
 	operator_pins(0);
 	probe_says("worst");
 	assert_line("<4>the version fails its probe, and is pinned: it stays until the unpin "
-		    "config=web why=worst next_in_ms=3600000 generation=5");
+		    "config=web why=worst next_in_ms=3600000 generation=5 version=a14179f4");
 	assert_error("worst");
 }
 
