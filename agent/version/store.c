@@ -707,7 +707,7 @@ void store_prune(
 	if (dir < 0)
 		return;
 	n = list_generations(s, dir, "", numbers);
-	if (safe)
+	if (safe && !is_spared(repeated, spared, count))
 		prune_first(numbers, n, repeated);
 	for (int i = (int)keep; i < n; i++)
 		if (!is_spared(numbers[i], spared, count))
