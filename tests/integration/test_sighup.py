@@ -825,7 +825,9 @@ class WatchConfig(Case):
         said = [line for line in self.agent.log.seen if 'cannot be watched here' in line]
         self.assertEqual(len(said), 1, said)
         self.assertIn('No such file or directory', said[0])
-        self.look(lambda: os.rename(self.path('gone'), self.path('tpl')), 'is watched here again')
+        at = self.agent.log.count
+        self.look(lambda: os.rename(self.path('gone'), self.path('tpl')))
+        self.agent.log.wait('is watched here again', at)
 
     def test_a_volume_of_kubernetes(self):
         """Links to ..data, a link to the folder of a version, which is replaced by a rename; the folder before is removed then."""
