@@ -60,7 +60,8 @@ void subscriber_get_status(
 
 /* Tells whether libzmq was built with CURVE. */
 bool subscriber_has_curve(void);
-/* Makes a pair of keys, as text. 0, or -EOPNOTSUPP as above. */
+/* Makes a pair of keys, as text; the public one can stand in a configuration as it is. 0, or
+ * -EOPNOTSUPP as above. */
 int subscriber_make_keys(char ret_public[CURVE_TEXT], char ret_secret[CURVE_TEXT]);
 /* Library versions, for --version. */
 const char *subscriber_version(void);

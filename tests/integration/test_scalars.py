@@ -54,7 +54,7 @@ def members(node):
                 for k, v in members(source):
                     merged.setdefault(k, v)
         else:
-            own[scalar(key)] = value
+            own[scalar(key)[0], key.value] = value  # null in another spelling is another key of the agent's, and of a reader's the last one counts
     return list({**merged, **own}.items())
 
 

@@ -644,9 +644,22 @@ static void thread__with_nothing_to_do__sleeps_for_a_day_at_most(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* Of a pair in 200 the public key has what a configuration takes for a variable. */
+static void make_keys__many__can_stand_in_a_configuration(void **state)
+{
+	char public_key[CURVE_TEXT], secret[CURVE_TEXT];
+
+	(void)state;
+	for (int i = 0; i < 1500; i++) {
+		assert_int_equal(subscriber_make_keys(public_key, secret), 0);
+		assert_null(strstr(public_key, "${"));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(make_keys__many__can_stand_in_a_configuration),
 		CASE(topic__alone__is_a_message),
 		CASE(topic__of_two_configs__hints_at_both),
 		CASE(envelope__that_is_invalid__is_a_hint_still),
