@@ -164,13 +164,14 @@ static void decode__what_does_not_fit__names_file_generation_and_key(void **stat
 
 static void decode__a_scalar_in_place_of_a_nested_struct__is_an_error_once(void **state)
 {
-	static const struct pullet_field nested[] = {{"db.host", PULLET_FIELD_STRING, 0, true},
+	static const struct pullet_field nested[] = {{"dbx.y", PULLET_FIELD_STRING, 0, false},
+		{"odd.-1", PULLET_FIELD_STRING, 0, false},
+		{"db.host", PULLET_FIELD_STRING, 0, true},
 		{"db.port", PULLET_FIELD_STRING, 0, false},
 		{"list.0.x", PULLET_FIELD_STRING, 0, false},
-		{"null.x", PULLET_FIELD_STRING, 0, false},
-		{"dbx.y", PULLET_FIELD_STRING, 0, false}};
+		{"null.x", PULLET_FIELD_STRING, 0, false}};
 	const struct pair pairs[] = {{"db", PULLET_STRING, "localhost"}, {"list", PULLET_LIST, ""},
-		{"null", PULLET_NULL, ""}, {"dbx", PULLET_LIST, ""}, {0}};
+		{"null", PULLET_NULL, ""}, {"dbx", PULLET_LIST, ""}, {"odd", PULLET_LIST, ""}, {0}};
 	const char *text = "as it was";
 	struct pullet_decode_error e;
 	struct pullet *p;
@@ -179,9 +180,11 @@ static void decode__a_scalar_in_place_of_a_nested_struct__is_an_error_once(void 
 	(void)state;
 	(void)decode(pairs, "", &c, NULL, &p);
 	assert_int_equal(pullet_decode(p, "", nested, COUNT(nested), &text, &e), -EINVAL);
-	assert_string_equal(e.key, "db");
+	assert_string_equal(e.key, "dbx");
 	assert_string_equal(strchr(strstr(e.message, "generation"), ':'),
-		": db must be a mapping, but is a text; dbx must be a mapping, but is a list");
+		": dbx must be a mapping, but is a list; odd must be a mapping, but is a list; db "
+		"must be "
+		"a mapping, but is a text");
 	assert_string_equal(text, "as it was");
 	assert_int_equal(pullet_decode(p, "db.", nested, COUNT(nested), &text, &e), -EINVAL);
 	assert_string_equal(strchr(strstr(e.message, "generation"), ':'),

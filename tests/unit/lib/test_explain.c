@@ -162,6 +162,7 @@ static void explain__a_directory_that_is_not_there__is_named_with_what_is_around
 static void explain__a_file_given_by_its_path__has_no_agent(void **state)
 {
 	char path[192], want[256];
+	char beside[256];
 
 	(void)state;
 	snprintf(path, sizeof(path), "%s/web.snap", dir);
@@ -182,12 +183,15 @@ static void explain__a_file_given_by_its_path__has_no_agent(void **state)
 	unlink(path);
 	assert_says(path, -ENOENT, "nothing is published under this name in ",
 		", nor under any: is the agent running?");
+	snprintf(beside, sizeof(beside), "%s-2/web.snap", dir);
+	assert_string_equal(pullet_explain(beside, -ENOENT, text, sizeof(text)),
+		"there is no snapshot at this path");
 }
 
 static void explain__the_users_own_agent_has_it__says_where(void **state)
 {
 	bool is_root = geteuid() == 0;
-	char own[128], want[512];
+	char own[128], want[512], home[256];
 
 	(void)state;
 	snprintf(own, sizeof(own), "%s/pullet", dir);
@@ -195,18 +199,54 @@ static void explain__the_users_own_agent_has_it__says_where(void **state)
 	put("pullet/web.snap");
 	unsetenv("PULLET_RUNTIME_DIR");
 	setenv("XDG_RUNTIME_DIR", dir, 1);
-	if (is_root) /* which has no agent of its own */
+	if (is_root) { /* which has no agent of its own */
+		pullet_explain("web", -ENOENT, text, sizeof(text));
+		assert_null(strstr(text, "your own"));
 		assert_int_equal(seteuid(65534), 0);
+	}
 	pullet_explain("web", -ENOENT, text, sizeof(text));
 	snprintf(want, sizeof(want), "your own agent publishes it in %s: set PULLET_RUNTIME_DIR=%s",
 		own, own);
 	assert_string_equal(text, want);
 	pullet_explain("wbe", -ENOENT, text, sizeof(text));
 	assert_null(strstr(text, "your own"));
+	setenv("XDG_RUNTIME_DIR", "run", 1); /* relative: as if it were not there */
+	unsetenv("XDG_STATE_HOME");
+	setenv("HOME", dir, 1);
+	pullet_explain("web", -ENOENT, text, sizeof(text));
+	assert_null(strstr(text, "your own"));
 	if (is_root)
 		assert_int_equal(seteuid(0), 0);
-	snprintf(want, sizeof(want), "%s/web.snap", own);
-	assert_int_equal(unlink(want) | rmdir(own), 0);
+	snprintf(want, sizeof(want), "%s-run", own);
+	assert_int_equal(rename(own, want), 0);
+	if (is_root)
+		assert_int_equal(seteuid(65534), 0);
+	setenv("XDG_STATE_HOME", dir, 1);
+	pullet_explain("web", -ENOENT, text, sizeof(text));
+	assert_non_null(strstr(text, "your own agent publishes it in "));
+	assert_non_null(strstr(text, "/pullet-run: set PULLET_RUNTIME_DIR="));
+	if (is_root)
+		assert_int_equal(seteuid(0), 0);
+	snprintf(home, sizeof(home), "%s/.local", dir);
+	assert_int_equal(mkdir(home, 0755), 0);
+	snprintf(home, sizeof(home), "%s/.local/state", dir);
+	assert_int_equal(mkdir(home, 0755), 0);
+	snprintf(want, sizeof(want), "%s-run", own);
+	snprintf(home, sizeof(home), "%s/.local/state/pullet-run", dir);
+	assert_int_equal(rename(want, home), 0);
+	if (is_root)
+		assert_int_equal(seteuid(65534), 0);
+	unsetenv("XDG_STATE_HOME");
+	pullet_explain("web", -ENOENT, text, sizeof(text));
+	assert_non_null(strstr(text, "/.local/state/pullet-run: set PULLET_RUNTIME_DIR="));
+	if (is_root)
+		assert_int_equal(seteuid(0), 0);
+	snprintf(want, sizeof(want), "%s/web.snap", home);
+	assert_int_equal(unlink(want) | rmdir(home), 0);
+	snprintf(home, sizeof(home), "%s/.local/state", dir);
+	assert_int_equal(rmdir(home), 0);
+	snprintf(home, sizeof(home), "%s/.local", dir);
+	assert_int_equal(rmdir(home), 0);
 }
 
 static void explain__another_error__is_as_strerror_says(void **state)
