@@ -203,6 +203,11 @@ class Outer:
     made: int = field(init=False, default=3)
 
 
+@dataclass
+class Endless:
+    inner: Endless
+
+
 class Decoding(unittest.TestCase):
     def decode(self, values: dict, kind: Any = Outer, prefix: Optional[str] = None) -> Any:
         with Fake(values) as config:
@@ -215,6 +220,10 @@ class Decoding(unittest.TestCase):
             Inner("a", 1024), Inner("b"), {"x.y": [1, 2]}, [1.0, None, 0.5], 9, {"a": [1]}))
         self.assertEqual(self.decode({"deep": values}, Inner, "deep.inner"), Inner("a", 1024))
         self.assertEqual(self.decode({"a": {"b": "3"}}, dict[str, int], "a"), {"b": 3})
+
+    def test_what_requires_itself_is_missing(self):
+        with self.assertRaisesRegex(pullet.DecodeError, "inner.inner is missing"):
+            self.decode({}, Endless)
 
     def test_errors_name_the_key(self):
         for values, key, what in (

@@ -84,6 +84,7 @@ class Decoder:
     def __init__(self, config: Config) -> None:
         self.config = config
         self.problems: list[tuple[str, str]] = []
+        self.assumed: list[type] = []  # missing, and taken as empty: one in itself has no end
 
     def fail(self, key: str, what: str) -> object:
         self.problems.append((key, what))
@@ -115,8 +116,11 @@ class Decoder:
         raw = self.raw(key, root)
         if kind is Any:
             return raw
-        if raw is None and dataclasses.is_dataclass(kind) and not top:
-            return self.members(kind, key, {}, near)
+        if raw is None and dataclasses.is_dataclass(kind) and not top and kind not in self.assumed:
+            self.assumed.append(kind)
+            made = self.members(kind, key, {}, near)
+            self.assumed.pop()
+            return made
         if raw is None:
             missing = f"is missing: did you mean {near}?" if near else "is missing"
             return self.fail(key, missing if root or key not in self.config else "is null")

@@ -28,6 +28,8 @@ final class Binder {
 
     private final boolean strict;
     private final List<MismatchException.Problem> problems = new ArrayList<>();
+    /** Missing, and taken as empty: one in itself has no end. */
+    private final Set<Class<?>> assumed = new HashSet<>();
 
     Binder(boolean strict) {
         this.strict = strict;
@@ -90,8 +92,10 @@ final class Binder {
         if (raw == Object.class || raw == Value.class) {
             return t == null ? nothing(key, "is missing") : raw == Value.class ? t.value : t.plain();
         }
-        if (isMissing(t) && raw != null && raw.isRecord()) { // as an empty one
-            return record(new Tree(new Value(Value.Type.MAP, "", 0)), key, raw);
+        if (isMissing(t) && raw != null && raw.isRecord() && assumed.add(raw)) { // as an empty one
+            Object made = record(new Tree(new Value(Value.Type.MAP, "", 0)), key, raw);
+            assumed.remove(raw);
+            return made;
         }
         if (isMissing(t)) {
             return raw == List.class ? List.of() : raw == Map.class ? Map.of() : t == null ? nothing(key, "is missing")
