@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <inttypes.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -1082,12 +1081,8 @@ static void add_page_headers(struct httpd_request *r)
 
 static bool is_own_host(const struct control *c, const struct httpd_request *r)
 {
-	char machine[HOST_NAME_MAX + 1] = "";
-
-	if (gethostname(machine, sizeof(machine) - 1))
-		machine[0] = '\0';
-	return host_header_is_ours(
-		httpd_header(r, "Host"), machine, c->env->settings->listen_names);
+	return host_header_is_this_machines(
+		httpd_header(r, "Host"), c->env->settings->listen_names);
 }
 
 /* Answers and logs that the user is not allowed, and how that is configured. */

@@ -12,7 +12,7 @@
  * a backup, or another agent has the same name); the keys are checked once in a lease's life.
  *
  * Nothing is deleted when the agent ends: a restart leaves no gap, and otherwise the lease expires.
- * An agent that is told to stop says so in the "known" value, in one request without a retry.
+ * An agent that stops on a signal notes that in the "known" value: one request, not retried.
  *
  * Threads: the loop's. Ownership: settings are borrowed. Errors: in the status, and logged at a
  * change, then at most once a minute for the same cause. Bounds: one request at a time; receipt.h.

@@ -4,8 +4,10 @@
 
 #include <arpa/inet.h>
 #include <ctype.h>
+#include <limits.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #define MAX_NAME 255
 
@@ -67,4 +69,13 @@ bool host_header_is_ours(const char *host, const char *machine, char *const *nam
 		if (same_host(name, *names))
 			return true;
 	return false;
+}
+
+bool host_header_is_this_machines(const char *host, char *const *names)
+{
+	char machine[HOST_NAME_MAX + 1] = "";
+
+	if (gethostname(machine, sizeof(machine) - 1))
+		machine[0] = '\0';
+	return host_header_is_ours(host, machine, names);
 }

@@ -18,5 +18,7 @@
  * machine: its name, or "". names: ends with NULL; or NULL. Letters are the same in both cases, and
  * a dot at the end is no difference. */
 bool host_header_is_ours(const char *host, const char *machine, char *const *names);
+/* The same of the machine that this runs on. */
+bool host_header_is_this_machines(const char *host, char *const *names);
 
 #endif

@@ -6,10 +6,8 @@
 #include "cli/relay/monitor.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "cli/relay/relay_metrics.h"
 #include "httpd/host_header.h"
@@ -81,15 +79,6 @@ static const struct {
 	{"/readyz", answer_ready},
 };
 
-static bool names_this_host(const struct monitor *m, const struct httpd_request *r)
-{
-	char machine[HOST_NAME_MAX + 1] = "";
-
-	if (gethostname(machine, sizeof(machine) - 1))
-		machine[0] = '\0';
-	return host_header_is_ours(httpd_header(r, "Host"), machine, m->names);
-}
-
 static void answer_path(void *arg, struct httpd_request *r)
 {
 	struct monitor *m = arg;
@@ -101,7 +90,7 @@ static void answer_path(void *arg, struct httpd_request *r)
 	httpd_add_header(r, "X-Content-Type-Options", "nosniff");
 	while (i < sizeof(paths) / sizeof(paths[0]) && strcmp(paths[i].path, httpd_path(r)) != 0)
 		i++;
-	if (!names_this_host(m, r)) {
+	if (!host_header_is_this_machines(httpd_header(r, "Host"), m->names)) {
 		deny_path(r, 421,
 			"this host does not have the requested name: use its address, or name it "
 			"with --listen-name");

@@ -1,6 +1,5 @@
 /* Snapshots that no agent keeps. Surprising: an agent's image has the time when it was made, and
- * one of `pullet build` has none (lib/FORMAT.md), so that a copy is told from it by its first
- * bytes. */
+ * one made by `pullet build` has none (lib/FORMAT.md): the header tells them apart. */
 #include "cli/values/kept.h"
 
 #include <endian.h>
