@@ -26,6 +26,8 @@
 #include "settings/places.h"
 #include "base/worker.h"
 
+#define CHECK_NICE 5 /* a third of the weight of the others, where both want a processor */
+
 /* ---- directories ---- */
 
 /* Opens a directory, makes it first if it is missing. The descriptor, or -errno. */
@@ -550,7 +552,7 @@ int agent_open(struct agent *a, const struct settings *settings)
 	a->loop = loop_new(&sys_real);
 	a->transport = a->loop ? http_client_new(a->loop) : NULL;
 	a->worker = a->loop ? worker_start(a->loop, "pullet-sync") : NULL;
-	a->check = a->loop ? worker_start(a->loop, "pullet-validate") : NULL;
+	a->check = a->loop ? worker_start_behind(a->loop, "pullet-validate", CHECK_NICE) : NULL;
 	a->backoffs = backoffs_new(&sys_real);
 	a->settings = calloc(1, sizeof(*a->settings));
 	if (!a->transport || !a->worker || !a->check || !a->backoffs || !a->settings)

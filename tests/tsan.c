@@ -19,5 +19,5 @@ const char *__tsan_default_suppressions(void)
 	       "race:^on_socket$\n"
 	       /* An agent that is to end does not wait for a check for ever; when its thread ends
 		* at that very moment, nobody joins it. */
-	       "thread:^worker_start$\n";
+	       "thread:^worker_start_behind$\n";
 }

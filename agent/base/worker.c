@@ -23,6 +23,7 @@ struct worker {
 	pthread_cond_t changed; /* a job was added, a job has ended, or stopping was set */
 	struct queue waiting, ended;
 	bool stopping, stopped;
+	int nice;
 	struct loop_watch watch; /* eventfd: something has ended */
 };
 
@@ -51,6 +52,8 @@ static void *run_jobs(void *arg)
 	struct worker_job *job;
 	uint64_t one = 1;
 
+	if (w->nice)
+		(void)!nice(w->nice); /* of this thread alone: nice(2) */
 	pthread_mutex_lock(&w->mutex);
 	for (;;) {
 		job = queue_take_first(&w->waiting);
@@ -105,6 +108,11 @@ static void free_worker(struct worker *w)
 
 struct worker *worker_start(struct loop *l, const char *name)
 {
+	return worker_start_behind(l, name, 0);
+}
+
+struct worker *worker_start_behind(struct loop *l, const char *name, int nice)
+{
 	struct worker *w = calloc(1, sizeof(*w));
 	pthread_condattr_t attr;
 	sigset_t all, before;
@@ -112,6 +120,7 @@ struct worker *worker_start(struct loop *l, const char *name)
 
 	if (!w)
 		return NULL;
+	w->nice = nice;
 	w->waiting.end = &w->waiting.first;
 	w->ended.end = &w->ended.first;
 	pthread_mutex_init(&w->mutex, NULL);

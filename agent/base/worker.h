@@ -22,6 +22,10 @@ struct worker_job {
 
 /* Starts the thread; its name has at most 15 bytes. NULL when it cannot be started. */
 struct worker *worker_start(struct loop *l, const char *name);
+/* The same for long work that nobody waits for: by `nice` (0 to 19) behind the other threads of the
+ * agent, and of the machine, where both want a processor. A kernel that refuses it is not asked
+ * again. */
+struct worker *worker_start_behind(struct loop *l, const char *name, int nice);
 void worker_submit(struct worker *w, struct worker_job *job);
 /* Cancels a job that has not begun: true, and neither run() nor done() is called. */
 bool worker_cancel(struct worker *w, struct worker_job *job);

@@ -44,6 +44,7 @@ struct http_client {
 	struct loop_timer timer; /* libcurl's one timeout */
 	struct transfer *transfers;
 	struct connections *connections;
+	bool driven;  /* libcurl is at work for a socket or its timeout */
 	bool made;    /* a new connection, which leaves holes in the heap */
 	bool forget;  /* recreate the multi handle when idle */
 	bool examine; /* read the servers' certificates too */
@@ -396,7 +397,9 @@ static void drive_socket(struct http_client *t, curl_socket_t fd, int mask)
 {
 	int running;
 
+	t->driven = true;
 	curl_multi_socket_action(t->multi, fd, mask, &running);
+	t->driven = false;
 	reap_transfers(t);
 }
 
@@ -442,11 +445,16 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *wa
 	return -1;
 }
 
+/* "At once" from libcurl at work means that it has had its turn and there is more: the next one
+ * comes with the socket, or in a millisecond where all was read from it already. Otherwise a large
+ * body has every turn of the timer too, and what else is ready waits behind both. */
 static int on_timer(CURLM *multi, long timeout_ms, void *arg)
 {
 	struct http_client *t = arg;
 
 	(void)multi;
+	if (timeout_ms == 0 && t->driven)
+		timeout_ms = 1;
 	if (timeout_ms < 0)
 		loop_timer_cancel(t->loop, &t->timer);
 	else

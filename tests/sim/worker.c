@@ -61,10 +61,16 @@ static void end_job(void *arg)
 
 struct worker *worker_start(struct loop *l, const char *name)
 {
+	return worker_start_behind(l, name, 0);
+}
+
+struct worker *worker_start_behind(struct loop *l, const char *name, int nice)
+{
 	struct worker *w = calloc(1, sizeof(*w));
 
 	(void)l;
 	(void)name;
+	(void)nice;
 	if (w)
 		w->host = host_now;
 	return w;

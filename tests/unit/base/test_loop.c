@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -227,6 +228,39 @@ static void worker__jobs__run_there_in_order_and_end_here(void **state)
 		assert_false(pthread_equal(jobs[i].ran_in, pthread_self()));
 		assert_true(pthread_equal(jobs[i].done_in, pthread_self()));
 	}
+	assert_int_equal(worker_stop(w, 5000), 0);
+	loop_free(loop);
+}
+
+static int worker_nice, loop_nice;
+
+static void work_look(struct worker_job *job)
+{
+	(void)job;
+	worker_nice = getpriority(PRIO_PROCESS, 0);
+}
+
+static void work_looked(struct worker_job *job)
+{
+	(void)job;
+	loop_nice = getpriority(PRIO_PROCESS, 0);
+	loop_stop(loop);
+}
+
+static void worker__that_is_behind__gives_way_and_the_loop_does_not(void **state)
+{
+	struct worker_job job = {.run = work_look, .done = work_looked};
+	int before = getpriority(PRIO_PROCESS, 0);
+	struct worker *w;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	w = worker_start_behind(loop, "test", 3);
+	assert_non_null(w);
+	worker_submit(w, &job);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(worker_nice, before + 3 > 19 ? 19 : before + 3);
+	assert_int_equal(loop_nice, before);
 	assert_int_equal(worker_stop(w, 5000), 0);
 	loop_free(loop);
 }
@@ -478,6 +512,7 @@ int main(void)
 		cmocka_unit_test(wake__from_another_thread__is_seen_and_gathered),
 		cmocka_unit_test(signal__raised__comes_in_the_loop),
 		cmocka_unit_test(worker__jobs__run_there_in_order_and_end_here),
+		cmocka_unit_test(worker__that_is_behind__gives_way_and_the_loop_does_not),
 		cmocka_unit_test(worker_stop__with_jobs_queued__ends_them_first),
 		cmocka_unit_test(worker_stop__while_a_job_hangs__gives_up_in_time),
 		cmocka_unit_test(worker__job_that_is_cancelled__neither_runs_nor_ends),
