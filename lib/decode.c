@@ -95,6 +95,8 @@ static bool store_member(
 			return false;
 		memcpy(member, &number, sizeof(number));
 		return true;
+	case PULLET_FIELD_ANY:
+		return true;
 	case PULLET_FIELD_INT:
 	case PULLET_FIELD_INT64:
 	case PULLET_FIELD_DURATION_MS:
@@ -113,20 +115,34 @@ struct search {
 	char *found;     /* PULLET_KEY_ROOM bytes */
 };
 
-static bool is_wanted(const struct decoder *d, const char *key, size_t len)
+/* Where the name ends that begins there in a key. */
+static size_t end_of_name(const char *key, size_t at)
+{
+	while (key[at] && key[at] != '.')
+		at += key[at] == '\\' && key[at + 1] ? 2 : 1;
+	return at;
+}
+
+enum place { PLACE_UNKNOWN, PLACE_AROUND_MEMBER, PLACE_MEMBER };
+
+/* What the table says of a key. */
+static enum place place_of(const struct decoder *d, const char *key, size_t len)
 {
 	size_t before = strlen(d->prefix);
+	enum place place = PLACE_UNKNOWN;
 
 	for (size_t i = 0; i < d->count && len > before; i++) {
 		const char *name = d->fields[i].key;
 		size_t n = strlen(name);
 
-		/* of a nested struct, too */
-		if (before + n >= len && strncmp(key + before, name, len - before) == 0 &&
-			(before + n == len || name[len - before] == '.'))
-			return true;
+		if (before + n < len || strncmp(key + before, name, len - before) != 0)
+			continue;
+		if (before + n == len)
+			return PLACE_MEMBER;
+		if (name[len - before] == '.')
+			place = PLACE_AROUND_MEMBER;
 	}
-	return false;
+	return place;
 }
 
 static int look_at_key(const char *key, size_t len, const struct pullet_value *value, void *arg)
@@ -137,7 +153,7 @@ static int look_at_key(const char *key, size_t len, const struct pullet_value *v
 	(void)value;
 	while (end < len && key[end] != '.' && (unsigned char)key[end] > ' ' && key[end] != 0x7f)
 		end += key[end] == '\\' ? 2 : 1;
-	if (end != len || is_wanted(s->d, key, len) ||
+	if (end != len || place_of(s->d, key, len) != PLACE_UNKNOWN ||
 		!explain_is_near(key + s->parent, len - s->parent, s->key + s->parent,
 			strlen(s->key + s->parent)))
 		return 0;
@@ -155,8 +171,7 @@ static void find_near(const struct decoder *d, const char *key, char found[PULLE
 
 	found[0] = '\0';
 	for (size_t len = 0;; s.parent = ++len) {
-		while (key[len] && key[len] != '.')
-			len += key[len] == '\\' && key[len + 1] ? 2 : 1;
+		len = end_of_name(key, len);
 		if (!key[len] || pullet_get(d->p, key, len, &v) != 0) {
 			snprintf(missing, sizeof(missing), "%.*s", (int)len, key);
 			snprintf(parent, sizeof(parent), "%.*s", (int)s.parent, key);
@@ -285,6 +300,61 @@ static void decode_field(struct decoder *d, const struct pullet_field *f, char *
 	}
 }
 
+/* ---- keys that the table does not have ---- */
+
+/* The member, or the mapping around one, that is missing beside a key and has nearly its name,
+ * which begins at `last`; "" when there is none. */
+static void find_meant(const struct decoder *d, const char *key, size_t len, size_t last,
+	char found[PULLET_KEY_ROOM])
+{
+	size_t before = strlen(d->prefix), at = last - before, end;
+	struct pullet_value v;
+
+	for (size_t i = 0; i < d->count && len - last >= 3; i++) {
+		const char *name = d->fields[i].key;
+
+		if (strncmp(name, key + before, at) != 0)
+			continue;
+		end = end_of_name(name, at);
+		snprintf(found, PULLET_KEY_ROOM, "%s%.*s", d->prefix, (int)end, name);
+		if (explain_is_near(key + last, len - last, name + at, end - at) &&
+			pullet_get(d->p, found, strlen(found), &v) != 0)
+			return;
+	}
+	found[0] = '\0';
+}
+
+/* What is below a member is its own, and what is below an unknown key goes with that. */
+static int look_whether_known(
+	const char *key, size_t len, const struct pullet_value *value, void *arg)
+{
+	struct decoder *d = arg;
+	char shown[PULLET_KEY_ROOM], meant[PULLET_KEY_ROOM];
+	size_t last = strlen(d->prefix), end;
+	struct pullet_value around;
+	enum place place;
+
+	(void)value;
+	for (; (end = end_of_name(key, last)) < len && key[end]; last = end + 1) {
+		place = place_of(d, key, end);
+		if (place == PLACE_MEMBER ||
+			(place == PLACE_UNKNOWN && pullet_get(d->p, key, end, &around) == 0))
+			return 0;
+	}
+	if (place_of(d, key, len) != PLACE_UNKNOWN)
+		return 0;
+	snprintf(shown, sizeof(shown), "%s", key);
+	for (char *c = shown; *c; c++)
+		if ((unsigned char)*c < ' ' || *c == 0x7f)
+			*c = '?'; /* the message may be shown on a terminal */
+	find_meant(d, key, len, last, meant);
+	report(d, shown, -EINVAL, "is not known%s%s%s", meant[0] ? ": did you mean " : "", meant,
+		meant[0] ? "?" : "");
+	return 0;
+}
+
+/* ---- */
+
 /* In place of all that is missing then. */
 static void say_nothing_is_open(const struct pullet *p, struct pullet_decode_error *error)
 {
@@ -294,15 +364,36 @@ static void say_nothing_is_open(const struct pullet *p, struct pullet_decode_err
 	snprintf(error->message, sizeof(error->message), "%.300s: %s", pullet_path(p), why);
 }
 
+static int finish(struct decoder *d)
+{
+	if (d->result && d->error && pullet_generation(d->p) == 0)
+		say_nothing_is_open(d->p, d->error);
+	return d->result;
+}
+
+static void decode_fields(struct decoder *d, char *into)
+{
+	for (size_t i = 0; i < d->count; i++)
+		decode_field(d, &d->fields[i], into);
+}
+
 int pullet_decode(struct pullet *p, const char *prefix, const struct pullet_field *fields,
 	size_t count, void *into, struct pullet_decode_error *ret_error)
 {
 	struct decoder d = {
 		.p = p, .prefix = prefix, .fields = fields, .count = count, .error = ret_error};
 
-	for (size_t i = 0; i < count; i++)
-		decode_field(&d, &fields[i], into);
-	if (d.result && ret_error && pullet_generation(p) == 0)
-		say_nothing_is_open(p, ret_error);
-	return d.result;
+	decode_fields(&d, into);
+	return finish(&d);
+}
+
+int pullet_decode_strict(struct pullet *p, const char *prefix, const struct pullet_field *fields,
+	size_t count, void *into, struct pullet_decode_error *ret_error)
+{
+	struct decoder d = {
+		.p = p, .prefix = prefix, .fields = fields, .count = count, .error = ret_error};
+
+	decode_fields(&d, into);
+	pullet_each(p, prefix, look_whether_known, &d);
+	return finish(&d);
 }

@@ -135,7 +135,8 @@ enum pullet_field_kind {
 	PULLET_FIELD_INT64,       /* int64_t */
 	PULLET_FIELD_DOUBLE,      /* double */
 	PULLET_FIELD_DURATION_MS, /* int64_t */
-	PULLET_FIELD_SIZE         /* int64_t, bytes */
+	PULLET_FIELD_SIZE,        /* int64_t, bytes */
+	PULLET_FIELD_ANY          /* no member: of any type, and read elsewhere */
 };
 struct pullet_field {
 	const char *key; /* of a nested struct: "db.port", with offsetof(struct config, db.port) */
@@ -158,6 +159,10 @@ struct pullet_decode_error {
  * or -EINVAL (a value is not of the type, as the getters see it, or does not fit), with all of them
  * in *ret_error (NULL: not wanted); every other member is filled then. Values are never shown. */
 int pullet_decode(struct pullet *p, const char *prefix, const struct pullet_field *fields,
+	size_t count, void *into, struct pullet_decode_error *ret_error);
+/* The same, and a key that begins with prefix and that the table does not have is a problem, too
+ * (-EINVAL): it names the member whose key is nearly that, and is missing. */
+int pullet_decode_strict(struct pullet *p, const char *prefix, const struct pullet_field *fields,
 	size_t count, void *into, struct pullet_decode_error *ret_error);
 /* The path of the snapshot; lives as long as the handle. */
 const char *pullet_path(const struct pullet *p);

@@ -471,6 +471,8 @@ class config
 	 *
 	 * Throws decode_error. */
 	template <class T> T decode(const std::string &prefix = "") const;
+	/* The same, and a key that no member has is a problem, too. */
+	template <class T> T decode_strict(const std::string &prefix = "") const;
 
 	/* The path of the snapshot. */
 	std::string_view path() const noexcept
@@ -635,6 +637,26 @@ struct decode_notes {
 	std::vector<decode_error::problem> problems;
 	std::vector<missing> gone;
 	std::set<std::string> asked; /* keys */
+	bool strict = false;
+
+	/* A key that nobody asked for, whose last name begins there: names the one that was, if it
+	 * is nearly that and missing. */
+	void unknown(const config &c, const std::string &key, std::size_t name)
+	{
+		std::string what = "is not known", parent = key.substr(0, name);
+
+		for (auto i = asked.lower_bound(parent);
+			i != asked.end() && key.size() - name >= 3 &&
+			i->compare(0, name, parent) == 0;
+			++i)
+			if (end_of_name(*i, name) == i->size() && !c.find(*i) &&
+				is_near(std::string_view(*i).substr(name),
+					std::string_view(key).substr(name))) {
+				what += ": did you mean " + *i + "?";
+				break;
+			}
+		problems.push_back({key, what});
+	}
 
 	/* Adds to each missing key the one that may have been meant; throws, if there is a problem.
 	 */
@@ -658,6 +680,12 @@ struct decode_notes {
 	}
 
       private:
+	static std::size_t end_of_name(std::string_view key, std::size_t i)
+	{
+		while (i < key.size() && key[i] != '.')
+			i += key[i] == '\\' ? 2 : 1;
+		return i;
+	}
 	static std::string why_empty(const config &c)
 	{
 		char why[512];
@@ -757,7 +785,7 @@ class decoder
 			if (nested && !is_there())
 				read_missing(to);
 			else if (at.empty() || is_container(PULLET_MAP, "a mapping"))
-				pullet_fields(*this, to);
+				read_members(to);
 		}
 	}
 
@@ -773,6 +801,18 @@ class decoder
 		if (empty)
 			d.last_at = last_at;
 		return d;
+	}
+	template <class T> void read_members(T &to)
+	{
+		pullet_fields(*this, to);
+		if (!n.strict)
+			return;
+		for (const auto &each : members()) {
+			decoder d = child(each);
+
+			if (!n.asked.count(d.at))
+				n.unknown(c, d.at, d.last_at);
+		}
 	}
 	/* An aggregate that is missing is as an empty one: what it requires is missing then. */
 	template <class T> void read_missing(T &to)
@@ -842,7 +882,7 @@ class decoder
 	std::vector<std::string> members() const
 	{
 		std::vector<std::string> names;
-		std::string below = at + ".";
+		std::string below = at.empty() ? at : at + ".";
 
 		c.for_each(below, [&](std::string_view key, const value &) {
 			std::string name;
@@ -901,15 +941,27 @@ class decoder
 	value last{};
 };
 
-template <class T> T config::decode(const std::string &prefix) const
+namespace detail
+{
+template <class T> T decode(const config &from, const std::string &prefix, bool strict)
 {
 	T to{};
+	decode_notes notes;
 
-	detail::decode_notes notes;
-
-	decoder(*this, prefix, notes).read(to, false);
-	notes.finish(*this);
+	notes.strict = strict;
+	decoder(from, prefix, notes).read(to, false);
+	notes.finish(from);
 	return to;
+}
+} // namespace detail
+
+template <class T> T config::decode(const std::string &prefix) const
+{
+	return detail::decode<T>(*this, prefix, false);
+}
+template <class T> T config::decode_strict(const std::string &prefix) const
+{
+	return detail::decode<T>(*this, prefix, true);
 }
 
 /* ---- for tests of applications ---- */

@@ -318,7 +318,9 @@ static json_t *call(world &w, const std::string &what, json_t *step)
 	if (what == "keys")
 		return keys(c, json_string_value(json_object_get(step, "prefix")));
 	if (what == "decode")
-		return as_json(c.decode<service>());
+		return as_json(json_is_true(json_object_get(step, "strict"))
+				       ? c.decode_strict<service>()
+				       : c.decode<service>());
 	if (what == "generation")
 		return json_integer(static_cast<json_int_t>(c.generation()));
 	if (what == "version")

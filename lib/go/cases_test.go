@@ -23,6 +23,7 @@ type step struct {
 	File         string
 	Key, Prefix  string
 	Wait_first   bool
+	Strict       bool
 	Is           any
 	Error        string
 	Keys, Says   []string
@@ -180,7 +181,7 @@ func (r *caseRun) call(s step) (any, error) {
 		err := c.Decode(&tree)
 		return tree, err
 	case "decode":
-		return r.decode()
+		return r.decode(s.Strict)
 	case "generation":
 		return float64(c.Generation()), nil
 	case "version":
@@ -242,10 +243,14 @@ type decodedServer struct {
 
 func (s *decodedServer) SetDefaults() { s.Weight = 1 }
 
-func (r *caseRun) decode() (any, error) {
+func (r *caseRun) decode(strict bool) (any, error) {
 	into := decoded{Port: 80, Ratio: 0.5, Timeout: 5 * time.Second, Limit: 1 << 20, Tags: []string{}, Labels: map[string]string{},
 		DB: decodedDB{Port: 5432}, Servers: []decodedServer{}}
-	if err := r.c.Decode(&into); err != nil {
+	var options []DecodeOption
+	if strict {
+		options = append(options, Strict)
+	}
+	if err := r.c.Decode(&into, options...); err != nil {
 		return nil, err
 	}
 	into.Timeout /= time.Millisecond

@@ -73,9 +73,9 @@ function isNear(one, other) {
   return (a.length <= 1 && b.length <= 1) || (a.length === 2 && b.length === 2 && a[0] === b[1] && a[1] === b[0]);
 }
 
-// A key beside the missing one that nobody asked for.
-function meant(name, members, shape, key) {
-  const near = name.length < 3 ? undefined : Object.keys(members).sort().find((n) => !has(shape, n)
+// The first of members, of those that others has not, that has nearly this name.
+function meant(name, members, others, key) {
+  const near = name.length < 3 ? undefined : Object.keys(members).sort().find((n) => !has(others, n)
     && !/[\0- \x7f]/.test(n) && isNear(n, name));
   return near === undefined ? '' : `: did you mean ${join(key, near)}?`;
 }
@@ -115,8 +115,12 @@ function read(from, shape, key, hint = '', top = false) {
 const isObject = (shape) => typeof shape === 'object' && shape !== null && !Array.isArray(shape) && !(shape instanceof Record);
 
 function members(from, shape, key, value, hint) {
-  return Object.fromEntries(Object.keys(shape).map((name) => [name,
+  const made = Object.fromEntries(Object.keys(shape).map((name) => [name,
     read(from, shape[name], join(key, name), has(value, name) ? '' : meant(name, value, shape, key) || hint)]));
+  for (const name of from.strict ? Object.keys(value).sort() : []) {
+    if (!has(shape, name)) fail(from, join(key, name), `is not known${meant(name, shape, value, key)}`);
+  }
+  return made;
 }
 
 // A default of its own for each who decodes.
@@ -126,8 +130,8 @@ function structured(value) {
   return Object.fromEntries(Object.entries(value).map(([k, v]) => [k, structured(v)]));
 }
 
-function decode(config, shape, prefix, path, whyEmpty) {
-  const from = { config, path, problems: [] };
+function decode(config, shape, prefix, strict, path, whyEmpty) {
+  const from = { config, strict, path, problems: [] };
   const made = read(from, shape, prefix, '', true);
   if (from.problems.length) {
     throw new DecodeError(from.problems, path, config.generation, config.generation ? '' : whyEmpty());

@@ -119,9 +119,10 @@ export class Config implements Iterable<[string, Value]> {
   toObject<T extends object = { [name: string]: Value }>(): T;
   /**
    * This version, or what is below prefix, as an object of that shape, checked: a value of another
-   * type throws DecodeError and is never the default. Keys that the shape has not are left out.
+   * type throws DecodeError and is never the default. Keys that the shape has not are left out, or
+   * with strict a problem, too.
    */
-  decode<S extends Shape>(shape: S, prefix?: string): Decoded<S>;
+  decode<S extends Shape>(shape: S, prefix?: string, options?: { strict?: boolean }): Decoded<S>;
 
   /**
    * Moves to the newest version: was there one? Costs next to nothing when not. Throws EIDRM each

@@ -327,9 +327,9 @@ class Config {
     }
   }
 
-  decode(shape, prefix) {
+  decode(shape, prefix, { strict = false } = {}) {
     const whyEmpty = () => addon.explain(this.#path, this.withdrawn ? WITHDRAWN : -os.constants.errno.ENOENT);
-    return decode(this, shape, prefix, this.#path, whyEmpty);
+    return decode(this, shape, prefix, strict, this.#path, whyEmpty);
   }
 
   get generation() {

@@ -102,7 +102,7 @@ class World {
       case 'get': return this.get(step.key);
       case 'keys': return config.keys(step.prefix);
       case 'tree': return config.toObject();
-      case 'decode': return config.decode(SERVICE);
+      case 'decode': return config.decode(SERVICE, undefined, { strict: step.strict });
       case 'count': return config.keys().length;
       case 'refresh': return config.refresh();
       default: return config[step.call];

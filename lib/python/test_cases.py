@@ -148,8 +148,8 @@ class World:
     def call_tree(self) -> object:
         return self.config.as_dict()
 
-    def call_decode(self) -> object:
-        made = dataclasses.asdict(self.config.decode(Service))
+    def call_decode(self, strict: bool = False) -> object:
+        made = dataclasses.asdict(self.config.decode(Service, strict=strict))
         made["timeout"] //= timedelta(milliseconds=1)
         return made
 
@@ -201,7 +201,7 @@ class World:
     def check_error(self, step: dict, arguments: dict) -> None:
         if step["error"] == "decode":
             with self.test.assertRaises(pullet.DecodeError) as found:
-                self.config.decode(Service)
+                self.call_decode(step.get("strict", False))
             self.test.assertEqual(
                 (found.exception.key, found.exception.filename, found.exception.generation),
                 (step["key"], self.path, self.config.generation))

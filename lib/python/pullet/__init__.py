@@ -182,18 +182,19 @@ class Config(Handle):
         self._build(self._entries(""), {None: root})
         return root
 
-    def decode(self, kind: type[_T], prefix: Optional[str] = None) -> _T:
+    def decode(self, kind: type[_T], prefix: Optional[str] = None, *, strict: bool = False) -> _T:
         """Return this version, or what is below prefix, as a dataclass.
 
         Its fields are str, int, float, bool, timedelta, Size, Any, dataclasses, Optional[...],
         list[...] and dict[str, ...] of those; ``field(metadata={"key": "max-size"})`` names a key
         that is no identifier.  A key that is missing or null gives the field's default, and a
         dataclass without one is made as of an empty mapping.  Raise
-        DecodeError for a missing one without default, and for a value of another type.
+        DecodeError for a missing one without default, for a value of another type and, if strict,
+        for a key that a dataclass has no field for.
         """
         from pullet._decode import decode
 
-        result: _T = decode(self, kind, prefix, self._name, self._why_empty)
+        result: _T = decode(self, kind, prefix, strict, self._name, self._why_empty)
         return result
 
     def _why_empty(self) -> str:

@@ -81,8 +81,8 @@ def is_near(a: str, b: str) -> bool:
 class Decoder:
     """Reads one version."""
 
-    def __init__(self, config: Config) -> None:
-        self.config = config
+    def __init__(self, config: Config, strict: bool) -> None:
+        self.config, self.strict = config, strict
         self.problems: list[tuple[str, str]] = []
         self.assumed: list[type] = []  # missing, and taken as empty: one in itself has no end
 
@@ -163,13 +163,17 @@ class Decoder:
                          if n not in fields and n.isprintable() and " " not in n and is_near(n, name)),
                         around) if len(name) >= 3 and name not in raw else around
             made[field.name] = self.value(hints[field.name], at, near=near)
+        for name in sorted(raw.keys() - fields.keys()) if self.strict else ():
+            near = next((": did you mean " + join(key, escape(n)) + "?" for n in sorted(fields)
+                         if len(name) >= 3 and n not in raw and is_near(n, name)), "")
+            self.fail(join(key, escape(name)), "is not known" + near)
         return _ABSENT if whole(made, made.values()) is _ABSENT else kind(**made)
 
 
-def decode(config: Config, kind: Any, prefix: Optional[str], filename: str,
+def decode(config: Config, kind: Any, prefix: Optional[str], strict: bool, filename: str,
            why_empty: Callable[[], str]) -> Any:
     """What Config.decode() does."""
-    decoder = Decoder(config)
+    decoder = Decoder(config, strict)
     made = decoder.value(kind, prefix or "", root=prefix is None, top=True)
     if decoder.problems:
         empty = "" if config.generation else why_empty()

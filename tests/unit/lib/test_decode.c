@@ -365,6 +365,78 @@ static void decode__odd_keys_that_are_missing__are_said_to_be(void **state)
 	pullet_close(p);
 }
 
+static void decode_strict__keys_that_the_table_has_not__are_named(void **state)
+{
+	static const struct pullet_field known[] = {{"name", PULLET_FIELD_STRING, 0, true},
+		{"db.host", PULLET_FIELD_STRING, 0, false}, {"list", PULLET_FIELD_ANY, 0, false},
+		{"a\\.b", PULLET_FIELD_STRING, 0, false},
+		{"data.x", PULLET_FIELD_STRING, 0, false}};
+	static const struct {
+		const char *keys[4], *prefix, *said;
+		int result;
+	} table[] = {
+		{{"name", "db.host", "a\\.b"}, "", "", 0},
+		{{"name", "db"}, "", "", -EINVAL}, /* a text: that is said already, and only that */
+		{{"name", "list", "list.0", "list.0.x"}, "", "", 0},
+		{{"s.name", "other", "s.db.host"}, "s.", "", 0},
+		{{"name", "other", "other.x", "other.x.y"}, "", ": other is not known", -EINVAL},
+		{{"name", "db.hots"}, "", ": db.hots is not known: did you mean db.host?", -EINVAL},
+		{{"name", "db.host", "db.hots"}, "", ": db.hots is not known", -EINVAL},
+		{{"name", "daat"}, "", ": daat is not known: did you mean data?", -EINVAL},
+		{{"name", "dbs.host"}, "", ": dbs.host is not known", -EINVAL},
+		{{"name", "name.x"}, "", "", 0},
+		{{"name", "li"}, "", ": li is not known", -EINVAL},
+		{{"name", "a.b"}, "", ": a.b is not known", -EINVAL},
+		{{"name", "a\\.c"}, "", ": a\\.c is not known: did you mean a\\.b?", -EINVAL},
+		{{"s.name", "s.nam"}, "s.", ": s.nam is not known", -EINVAL},
+		{{"name", "x\n\x7fy"}, "", ": x??y is not known", -EINVAL},
+		{{"nmae"}, "",
+			": name is missing: did you mean nmae?; nmae is not known: did you mean "
+			"name?",
+			-ENOENT},
+		{{"name", "one", "two"}, "", ": one is not known; two is not known", -EINVAL},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(table); i++) {
+		struct pair pairs[5] = {{0}};
+		struct pullet_decode_error e = {"", ""};
+		const char *text = NULL;
+		struct pullet *p;
+		struct config c;
+		int r;
+
+		for (size_t k = 0; k < 4 && table[i].keys[k]; k++)
+			pairs[k] = (struct pair){table[i].keys[k], PULLET_STRING, "x"};
+		decode(pairs, "", &c, NULL, &p);
+		r = pullet_decode_strict(p, table[i].prefix, known, COUNT(known), &text, &e);
+		assert_int_equal(r, table[i].result);
+		if (table[i].said[0])
+			assert_string_equal(strstr(e.message, ": "), table[i].said);
+		assert_int_equal(
+			pullet_decode_strict(p, table[i].prefix, known, COUNT(known), &text, NULL),
+			r);
+		pullet_close(p);
+	}
+}
+
+static void decode_strict__a_key_with_a_nul__is_not_known(void **state)
+{
+	static const struct pullet_field known[] = {{"a", PULLET_FIELD_STRING, 0, false}};
+	const struct pullet_entry odd = {
+		"a\0.b", 4, {.type = PULLET_STRING, .len = 1, .text = "x"}};
+	const char *path = agent_path("nul", ".snap"), *text = NULL;
+	struct pullet_decode_error e;
+	struct pullet *p;
+
+	(void)state;
+	assert_int_equal(pullet_write(path, &odd, 1, NULL), 0);
+	assert_int_equal(pullet_open(path, 0, &p), 0);
+	assert_int_equal(pullet_decode_strict(p, "", known, 1, &text, &e), -EINVAL);
+	assert_non_null(strstr(e.message, ": a is not known"));
+	pullet_close(p);
+}
+
 static void decode__a_key_that_is_too_long__is_refused(void **state)
 {
 	const struct pair none[] = {{0}};
@@ -395,6 +467,8 @@ int main(void)
 		cmocka_unit_test(decode__a_key_of_nearly_the_name__is_named),
 		cmocka_unit_test(decode__a_mapping_of_nearly_the_name__is_named_unless_it_is_known),
 		cmocka_unit_test(decode__odd_keys_that_are_missing__are_said_to_be),
+		cmocka_unit_test(decode_strict__keys_that_the_table_has_not__are_named),
+		cmocka_unit_test(decode_strict__a_key_with_a_nul__is_not_known),
 		cmocka_unit_test(decode__a_key_that_is_too_long__is_refused),
 	};
 

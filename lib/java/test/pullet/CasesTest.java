@@ -138,7 +138,8 @@ final class CasesTest {
                 yield keys;
             }
             case "tree" -> c.as(Map.class);
-            case "decode" -> plain(c.as(Decoded.class));
+            case "decode" -> plain(Boolean.TRUE.equals(s.get("strict"))
+                    ? c.as(Decoded.class, Configuration.Option.STRICT) : c.as(Decoded.class));
             case "generation" -> c.generation();
             case "version" -> c.version();
             case "count" -> (long) c.count();
