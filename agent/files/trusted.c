@@ -20,6 +20,7 @@
 #include <linux/magic.h>
 
 #include "files/user.h"
+#include "base/ending.h"
 
 #define MAX_LINKS 40
 #define MAX_DEPTH 64            /* of a path that is checked upwards */
@@ -758,7 +759,7 @@ static bool has_ending(const char *name, const char *const endings[])
 	size_t len = strlen(name);
 
 	for (; *endings; endings++)
-		if (len > strlen(*endings) && strcmp(name + len - strlen(*endings), *endings) == 0)
+		if (ends_in(name, len, *endings))
 			return name[0] != '.';
 	return false;
 }

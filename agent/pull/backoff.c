@@ -3,6 +3,7 @@
  * part of an address's name.
  */
 #include "pull/backoff.h"
+#include "base/ending.h"
 
 #include <ctype.h>
 #include <search.h>
@@ -23,14 +24,6 @@ static int compare_addresses(const void *a, const void *b)
 	return strcmp(((const struct backoff *)a)->address, ((const struct backoff *)b)->address);
 }
 
-/* True when an authority ends in this port, the default of its scheme. */
-static bool ends_in(const char *text, size_t len, const char *port)
-{
-	size_t n = strlen(port);
-
-	return len > n && memcmp(text + len - n, port, n) == 0;
-}
-
 /* "https://HOST[:PORT] CA CRL CERT KEY MIN"; of a file its whole url. NULL: no memory. */
 static char *name_address(const struct settings_server *server, const char *url)
 {
@@ -43,7 +36,7 @@ static char *name_address(const struct settings_server *server, const char *url)
 		return strdup(url);
 	host += 3;
 	len = strcspn(host, "/?#");
-	if (ends_in(host, len, tls ? ":443" : ":80"))
+	if (ends_in(host, len, tls ? ":443" : ":80")) /* the default of its scheme */
 		len -= tls ? 4 : 3;
 	len += (size_t)(host - url);
 	if (asprintf(&name, "%.*s %s\n%s\n%s\n%s\n%d", (int)len, url,

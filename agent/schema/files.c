@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "files/trusted.h"
+#include "base/ending.h"
 
 struct text {
 	char *name; /* NULL: the schema itself */
@@ -143,7 +144,7 @@ static int parse_schema_file(
 {
 	const char *name = t->name ? t->name : f->path;
 	size_t len = strlen(name);
-	bool json = len > 5 && strcmp(name + len - 5, ".json") == 0;
+	bool json = ends_in(name, len, ".json");
 	struct document_error e = {0};
 	int r = document_parse(json ? DOCUMENT_JSON : DOCUMENT_YAML,
 		all->data ? all->data + t->at : "", t->len, 0, &t->document, &e);

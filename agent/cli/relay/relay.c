@@ -27,6 +27,7 @@
 #include "cli/common/cli.h"
 #include "cli/relay/monitor.h"
 #include "cli/relay/options.h"
+#include "base/ending.h"
 
 #define MAX RELAY_SETUP_MAX
 #define SUBSCRIPTIONS 256 /* taken in one turn */
@@ -98,19 +99,12 @@ static void name_changed(struct daemon *d, const char *key, size_t len, const ch
 	}
 }
 
-static bool key_ends_in(const char *key, size_t len, const char *ending)
-{
-	size_t n = strlen(ending);
-
-	return len >= n && memcmp(key + len - n, ending, n) == 0;
-}
-
 /* The commands' notes beside a rollout document are nobody's news, and the document's own version
  * is not that of the config whose name it has. */
 static void key_changed(struct daemon *d, const char *key, size_t len, const char *version)
 {
-	if (!key_ends_in(key, len, "#driver"))
-		name_changed(d, key, len, key_ends_in(key, len, ".rollout") ? NULL : version);
+	if (!ends_in(key, len, "#driver"))
+		name_changed(d, key, len, ends_in(key, len, ".rollout") ? NULL : version);
 }
 
 static void source_changed(void *arg, const char *key, size_t key_len, const char *version)

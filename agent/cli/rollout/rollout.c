@@ -134,7 +134,7 @@ static void warn_unknown(const struct rollout *r, const struct roster_row *rows,
 {
 	const char *version = r->plan.version, *held;
 
-	if (!version[0] || tally_know(rows, count, version))
+	if (!version[0] || tally_knows(rows, count, version))
 		return;
 	if (tally_held_version(&r->plan, rows, count, &held) == 1)
 		cli_note(r->command,

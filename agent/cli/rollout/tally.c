@@ -138,14 +138,13 @@ int tally_count(const struct plan *p, const char *config, const struct roster_ro
 	return r;
 }
 
-size_t tally_know(const struct roster_row *rows, size_t count, const char *version)
+bool tally_knows(const struct roster_row *rows, size_t count, const char *version)
 {
-	size_t know = 0;
-
 	for (size_t i = 0; i < count; i++)
-		know += !rows[i].silent && (receipt_runs(rows[i].runs, version) ||
-						   strcmp(rows[i].runs->rejected, version) == 0);
-	return know;
+		if (!rows[i].silent && (receipt_runs(rows[i].runs, version) ||
+					       strcmp(rows[i].runs->rejected, version) == 0))
+			return true;
+	return false;
 }
 
 int tally_least(const struct plan *p, const char *config, const struct roster_row *rows,

@@ -39,8 +39,8 @@ enum tally_stand tally_stand_of(const struct roster_row *row, const char *versio
 /* Counts the rows of one config. wall_ms: for a document with times. 0 or -ENOMEM. */
 int tally_count(const struct plan *p, const char *config, const struct roster_row *rows,
 	size_t count, int64_t wall_ms, struct tally *ret);
-/* How a version is known: hosts that run it, reject it or hold it back. */
-size_t tally_know(const struct roster_row *rows, size_t count, const char *version);
+/* True when a host runs a version, rejects it or holds it back. */
+bool tally_knows(const struct roster_row *rows, size_t count, const char *version);
 /* The least percentage, of PLAN_WHOLE, at which the rollout reaches a host that has a receipt; 0:
  * no host has one. The plan's waves do not matter. 0 or -ENOMEM. */
 int tally_least(const struct plan *p, const char *config, const struct roster_row *rows,

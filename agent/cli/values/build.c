@@ -23,6 +23,7 @@
 #include "schema/files.h"
 #include "cli/common/cli.h"
 #include "cli/common/options.h"
+#include "base/ending.h"
 
 #define MAX_DOCUMENT (64u << 20)
 #define MAX_IMAGE (4u * MAX_DOCUMENT)
@@ -62,17 +63,11 @@ static const struct command_line build_line = {
 
 /* ---- the document ---- */
 
-static bool name_ends_in(const char *name, const char *ending)
-{
-	size_t len = strlen(name), n = strlen(ending);
-
-	return len > n && strcmp(name + len - n, ending) == 0;
-}
-
 static int parse_document(
 	const struct options *o, const struct buffer *text, struct document **ret_document)
 {
-	enum document_type type = name_ends_in(o->file, ".json") ? DOCUMENT_JSON : DOCUMENT_YAML;
+	enum document_type type =
+		ends_in(o->file, strlen(o->file), ".json") ? DOCUMENT_JSON : DOCUMENT_YAML;
 	struct document_error e = {0};
 	int r = document_parse(type, text->data ? text->data : "", text->len, 0, ret_document, &e);
 
@@ -231,12 +226,13 @@ static int build_snapshot(const struct options *o, const struct node *root)
 
 static int check_build_options(const struct options *o)
 {
-	const char *slash = o->output ? strrchr(o->output, '/') : NULL;
+	const char *slash = o->output ? strrchr(o->output, '/') : NULL,
+		   *name = slash ? slash + 1 : o->output;
 
 	if (!o->output)
 		return options_misused(
 			&build_line, o->command, "name the snapshot to write with -o");
-	if (!name_ends_in(slash ? slash + 1 : o->output, ENDING))
+	if (!ends_in(name, strlen(name), ENDING))
 		return cli_error(CLI_USAGE, o->command,
 			"-o takes the name of a snapshot, NAME" ENDING ", not '%s'", o->output);
 	if (o->schema_dir && !o->schema)

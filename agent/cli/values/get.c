@@ -15,6 +15,7 @@
 #include "cli/common/options.h"
 #include "cli/values/kept.h"
 #include "cli/values/write.h"
+#include "base/ending.h"
 
 #define NEAREST 3 /* keys that are named when one is not found */
 
@@ -55,9 +56,7 @@ static bool is_config_known(const char *dir, const char *config)
 
 static bool is_file_here(const char *config)
 {
-	size_t len = strlen(config);
-
-	return len > 5 && strcmp(config + len - 5, ".snap") == 0 && access(config, F_OK) == 0;
+	return ends_in(config, strlen(config), ".snap") && access(config, F_OK) == 0;
 }
 
 static int report_no_snapshot(const char *command, const char *config)
