@@ -105,6 +105,11 @@ static bool has_pending_reload(const struct node *c)
 	return node_member(c, "reload", NODE_MAP) && !in_state(c, "reload", "idle");
 }
 
+static bool is_probed(const struct node *c)
+{
+	return in_state(c, "probe", "waiting") || in_state(c, "probe", "running");
+}
+
 static bool is_drifted(const struct node *c)
 {
 	return node_is_true(c, "drifted");
@@ -130,6 +135,7 @@ static const struct mark {
 	{"pinned", .member = "pin"},
 	{"overridden", .member = "overrides"},
 	{"with a reload pending", .is = has_pending_reload},
+	{"being probed", .is = is_probed},
 	{"that failed a probe", .member = "probe", .state = "failed"},
 	{"whose file somebody changed", .is = is_drifted},
 	{"whose watch fails", .member = "watch", .state = "failing"},
@@ -212,6 +218,8 @@ static void read_show_config(struct show *s, const struct node *node)
 		s->failed += node_integer(runs, "failed", 0);
 		c->runs = node_integer(runs, "success", 0) + node_integer(runs, "failed", 0) +
 			  node_integer(runs, "not_started", 0) + c->timeouts;
+		s->unpulled += c->runs == 0 && c->rank < SHOW_FAILING &&
+			       node_find(node, "suspension") == NULL;
 	}
 	s->runs += c->runs;
 	s->timeouts += c->timeouts;
@@ -301,6 +309,8 @@ void show_headline(const struct show *s, struct buffer *out)
 		words_text(out, w->name);
 		buffer_printf(out, " (%s)", ranks[w->rank]);
 	}
+	if (s->unpulled)
+		buffer_printf(out, "; %zu not pulled yet since the start", s->unpulled);
 	for (size_t m = 0; m < MARKS; m++) {
 		size_t n = 0;
 

@@ -40,6 +40,7 @@ struct show {
 	struct show_config *configs; /* as in the answer, until show_sort() */
 	size_t count;
 	size_t ranks[SHOW_RANKS];
+	size_t unpulled;                          /* what is published is from before the start */
 	int64_t runs, failed, timeouts, rejected; /* of all configs */
 };
 

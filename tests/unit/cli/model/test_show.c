@@ -86,6 +86,21 @@ static void headline__counts_states_and_names_the_worst(void **state)
 		"2 configs: 0 ok, 1 waiting, 1 stale; the worst is w (waiting)");
 }
 
+static void headline__counts_what_was_not_pulled_since_the_start(void **state)
+{
+#define RUNS(success, failed)                                                                      \
+	"\"runs\":{\"success\":" #success ",\"failed\":" #failed                                   \
+	",\"timeouts\":0,\"not_started\":0}"
+	(void)state;
+	assert_headline("{\"configs\":[{\"state\":\"ok\"," RUNS(0, 0) "},{\"state\":\"ok\"," RUNS(
+				1, 0) "},{\"state\":\"ok\"," RUNS(0, 2) "}]}",
+		"3 configs: all ok; 1 not pulled yet since the start");
+	assert_int_equal(shown.configs[0].rank, SHOW_QUIET);
+	assert_headline("{\"state\":\"ok\",\"suspension\":{\"by\":\"a\"}," RUNS(0, 0) "}",
+		"1 config: ok; 1 suspended");
+	assert_headline("{\"state\":\"waiting\"," RUNS(0, 0) "}", "1 config: 0 ok, 1 waiting");
+}
+
 static void headline__counts_each_mark(void **state)
 {
 	static const struct {
@@ -104,6 +119,8 @@ static void headline__counts_each_mark(void **state)
 		{"\"reload\":{\"state\":\"idle\"}", ""},
 		{"\"probe\":{\"state\":\"failed\"}", "; 1 that failed a probe"},
 		{"\"probe\":{\"state\":\"passed\"}", ""},
+		{"\"probe\":{\"state\":\"waiting\"}", "; 1 being probed"},
+		{"\"probe\":{\"state\":\"running\"}", "; 1 being probed"},
 		{"\"drifted\":true", "; 1 whose file somebody changed"},
 		{"\"drifted\":false", ""},
 		{"\"watch\":{\"state\":\"failing\"}", "; 1 whose watch fails"},
@@ -316,6 +333,10 @@ static void notes__of_each_kind__are_a_sentence(void **state)
 		{"\"state\":\"ok\",\"probe\":{\"state\":\"failed\",\"generation\":3,\"error\":"
 		 "\"down\"}",
 			"  generation 3 failed its probe: down\n"},
+		{"\"state\":\"ok\",\"probe\":{\"state\":\"waiting\",\"generation\":3}",
+			"  generation 3 is being probed\n"},
+		{"\"state\":\"ok\",\"probe\":{\"state\":\"running\",\"generation\":3}",
+			"  generation 3 is being probed\n"},
 		{"\"state\":\"ok\",\"probe\":{\"state\":\"failed\",\"generation\":3}", ""},
 		{"\"state\":\"ok\",\"probe\":{\"state\":\"passed\",\"error\":\"before\"}", ""},
 		{"\"state\":\"ok\",\"watch\":{\"state\":\"failing\",\"error\":\"reset\"}",
@@ -466,6 +487,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(headline__counts_states_and_names_the_worst),
+		CASE(headline__counts_what_was_not_pulled_since_the_start),
 		CASE(headline__counts_each_mark),
 		CASE(config__has_its_numbers_and_those_of_all),
 		CASE(next_pull__is_after_the_backoff_of_its_server),
