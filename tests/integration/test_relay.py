@@ -12,6 +12,7 @@ import time
 
 import zmq
 
+import dashboard
 import etcd
 import harness
 from exposition import Exposition
@@ -728,6 +729,12 @@ class Monitor(Case):
 
     def of_upstream(self, m, publisher, what):
         return m[f'pullet_relay_upstream_{what}', {'endpoint': publisher.endpoint}]
+
+    def test_each_panel_of_the_dashboard_is_about_series_that_there_are(self):
+        publisher, _ = self.behind()
+        publisher.send(b'web')
+        self.changes_is(1)
+        dashboard.check(self, self.ask('/metrics')[2], relay=True)
 
     def test_the_counts_are_those_of_the_messages(self):
         publisher, relay = self.behind()
