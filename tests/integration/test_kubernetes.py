@@ -25,6 +25,16 @@ def read(name):
         return yaml.safe_load(f)
 
 
+class Operator(harness.Case):
+    def test_the_alerts_as_an_object_of_the_prometheus_operator(self):
+        with open(os.path.join(harness.ROOT, 'packaging/README.md'), encoding='utf-8') as f:
+            command, = re.findall(r'^    (.*) \| kubectl apply -f -$', f.read(), re.M)
+        made = yaml.safe_load(subprocess.run(['sh', '-c', command], cwd=harness.ROOT, check=True, capture_output=True, timeout=harness.DEADLINE).stdout)
+        with open(os.path.join(harness.ROOT, 'packaging/prometheus/pullet.rules.yml'), encoding='utf-8') as f:
+            rules = yaml.safe_load(f)
+        self.assertEqual(made, {'apiVersion': 'monitoring.coreos.com/v1', 'kind': 'PrometheusRule', 'metadata': {'name': 'pullet'}, 'spec': rules})
+
+
 class Kustomize(harness.Case):
     def setUp(self):
         super().setUp()
