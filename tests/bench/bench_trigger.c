@@ -31,7 +31,7 @@
 #include "../../lib/trigger.h"
 #include "bench.h"
 
-#define ROUNDS 7
+#define ROUNDS 5
 #define MAX_THREADS 4
 #define DELAY_MS 300000u
 #define FIRES 10000000u /* for the bytes */

@@ -35,7 +35,7 @@
 
 #define RANGE_MS 300000u
 #define MILLION 1000000u
-#define IDLE_MS 10000u
+#define IDLE_MS 5000u
 #define HOUR_MS 3600000u
 #define MAX_ROUNDS 9
 
@@ -267,8 +267,8 @@ static const struct scale {
 	uint64_t pass_ms;
 } scales[] = {
 	{1000, "1 thousand", 9, 100, RANGE_MS},
-	{100000, "100 thousand", 7, 1, RANGE_MS},
-	{MILLION, "1 million", 5, 1, RANGE_MS},
+	{100000, "100 thousand", 5, 1, RANGE_MS},
+	{MILLION, "1 million", 3, 1, RANGE_MS},
 	{10 * MILLION, "10 million", 1, 1, RANGE_MS / 10},
 };
 
