@@ -16,6 +16,17 @@
 
 static const char failed[] = "the rollout cannot be read: keeping the current version";
 
+/* The failure names the document, which is not the config's. What follows a '?' may be secret. */
+static void fail_gate(struct config *c, enum supervisor_outcome outcome, const char *why)
+{
+	const char *path = c->settings->rollout->path;
+	int len = (int)strcspn(path, "?");
+	char text[FILE_WHY + 320];
+
+	snprintf(text, sizeof(text), "rollout document %.*s: %s", len < 256 ? len : 256, path, why);
+	run_fail(c, outcome, failed, text);
+}
+
 static int decide_takes(
 	struct config *c, const struct pull_part *part, bool *ret_takes, char why[FILE_WHY])
 {
@@ -67,15 +78,14 @@ static void rollout_pull_ended(void *arg, enum pull_outcome outcome, const char 
 	loop_timer_cancel(c->env->loop, &c->run.limit);
 	if (outcome != PULL_NEW && outcome != PULL_SAME) {
 		c->run.cause = pull_cause(c->run.rollout);
-		run_fail(c, outcome == PULL_TIMEOUT ? SUPERVISOR_TIMEOUT : SUPERVISOR_FAILED,
-			failed, why);
+		fail_gate(c, outcome == PULL_TIMEOUT ? SUPERVISOR_TIMEOUT : SUPERVISOR_FAILED, why);
 		return;
 	}
 	if (part->state == PULL_PULLED)
 		r = decide_takes(c, part, &takes, sentence);
 	pull_release(c->run.rollout);
 	if (r) {
-		run_fail(c, SUPERVISOR_FAILED, failed, sentence);
+		fail_gate(c, SUPERVISOR_FAILED, sentence);
 		return;
 	}
 	if (takes && !c->run.is_new && c->latest.rollout == ROLLOUT_OUT)
@@ -90,7 +100,7 @@ static void rollout_pull_not_started(void *arg, const char *why)
 	struct config *c = arg;
 
 	loop_timer_cancel(c->env->loop, &c->run.limit); /* it is due at the same moment */
-	run_fail(c, SUPERVISOR_REJECTED, failed, why);
+	fail_gate(c, SUPERVISOR_REJECTED, why);
 }
 
 bool rollout_gate_ask(struct config *c)
@@ -112,7 +122,7 @@ void rollout_gate_give_up(struct config *c, const char *why)
 {
 	pull_withdraw(c->run.rollout);
 	pull_give_up(c->run.rollout);
-	run_fail(c, SUPERVISOR_TIMEOUT, failed, why);
+	fail_gate(c, SUPERVISOR_TIMEOUT, why);
 }
 
 int rollout_gate_open(struct config *c)

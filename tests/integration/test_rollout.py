@@ -236,6 +236,9 @@ class Driver(Case):
     def test_a_wave_that_nobody_runs_is_no_success(self):
         first = min(self.hosts, key=place)
         self.assertRegex(self.rollout('start', '--version', 'v2', '--waves', '0.001,100', check=1)[1], rf'the first wave, 0.001%, reaches no host: the first one is reached at {place(first):.2f}')
+        # nor does any wave of labels that no host has
+        self.assertIn('no host with a receipt has all of these labels', self.rollout('start', '--label', 'zone=nowhere', check=1)[1])
+        self.assertIn('--salt takes at most 255 bytes', self.rollout('start', '--salt', 's' * 256, check=64)[1])
         self.assertIsNone(self.etcd.get(DOCUMENT))
 
         # pinned by an operator, and so not waited for; nothing is known of the version
@@ -355,6 +358,10 @@ class Driver(Case):
         self.etcd.put(DOCUMENT, 'percent: ten\n')
         for verb in ('status', 'start', 'pause', 'resume', 'abort'):
             self.assertIn('/web.rollout is no rollout document: 1:10: percent must be a number from 0 to 100: hosts hold back', self.rollout(verb, check=1)[1])
+        self.etcd.put(DOCUMENT, '')
+        self.assertIn('/web.rollout is no rollout document: it is empty: hosts hold back', self.rollout('status', check=1)[1])
+        self.etcd.put(DOCUMENT, '{"percent":100,"plan":{"v":2}}')  # agents do not look into the plan
+        self.assertRegex(self.rollout('status', check=1)[1], '/web.rollout: its plan is of another version of pullet: hosts go by the document')
         self.etcd.stop(0)
         self.assertIn('connection refused', self.rollout('status', check=1)[1])
 

@@ -545,6 +545,10 @@ static int read_driven_document(struct drive *d)
 			"somebody replaced the rollout document %s: %s: the hosts hold back what "
 			"is new",
 			d->o->key, why);
+	if (r == -EPROTO)
+		return cli_error(CLI_FAILED, d->o->command,
+			"somebody replaced the rollout document %s: %s: it is not driven any more",
+			d->o->key, why);
 	if (r)
 		return note_trouble(d, d->o->document, why);
 	plan_fini(&d->plan);

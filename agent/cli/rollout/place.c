@@ -40,8 +40,11 @@ static int read_plan_pair(
 	if (node_find(pair, "value") && etcd_store_decode(pair, "value", &value)) {
 		snprintf(why, FILE_WHY, "the answer cannot be read");
 		r = -EIO;
+	} else if (!value.len) {
+		snprintf(why, FILE_WHY, "it is empty");
+		r = -EINVAL;
 	} else {
-		r = plan_read(value.data ? value.data : "", value.len, ret, why);
+		r = plan_read(value.data, value.len, ret, why);
 	}
 	buffer_fini(&value);
 	*ret_revision = etcd_store_number(pair, "mod_revision");

@@ -116,7 +116,7 @@ static void write_aborted(struct buffer *out, const char *name, const struct pla
 static int damaged(char why[FILE_WHY], const char *member)
 {
 	snprintf(why, FILE_WHY, "%s of its plan is not as `pullet rollout` writes it", member);
-	return -EINVAL;
+	return -EPROTO;
 }
 
 static bool read_percent(const struct node *n, uint32_t *ret)
@@ -171,7 +171,7 @@ static int read_notes(const struct node *map, struct plan *ret, char why[FILE_WH
 
 	if (node_integer(map, "v", 0) != 1) {
 		snprintf(why, FILE_WHY, "its plan is of another version of pullet");
-		return -EINVAL;
+		return -EPROTO;
 	}
 	if (read_state(map, ret))
 		return damaged(why, "state");
@@ -205,7 +205,7 @@ static int read_labels(const struct node *map, struct plan *ret, char why[FILE_W
 	for (const struct node *n = map ? map->first : NULL; n; n = n->next) {
 		if (ret->label_count == PLAN_LABELS) {
 			snprintf(why, FILE_WHY, "it has more than %d labels", PLAN_LABELS);
-			return -EINVAL;
+			return -EPROTO;
 		}
 		ret->labels[ret->label_count++] = (struct roster_label){n->key, n->text};
 	}

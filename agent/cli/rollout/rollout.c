@@ -19,6 +19,7 @@
 #include "cli/rollout/status.h"
 
 #define MAX_OUTPUT (512u << 20)
+#define MAX_SALT 255
 #define TRIES 5 /* to pause or abort what is being changed meanwhile */
 
 enum verb { START = 1, PAUSE = 2, RESUME = 4, ABORT = 8, STATUS = 16 };
@@ -45,6 +46,11 @@ static int document_failed(const struct rollout *r, int e, const char *why)
 		return cli_error(CLI_FAILED, r->command,
 			"%s is no rollout document: %s: hosts hold back every new version until it "
 			"is mended or deleted",
+			r->key, why);
+	if (e == -EPROTO)
+		return cli_error(CLI_FAILED, r->command,
+			"%s: %s: hosts go by the document, which this command cannot: mend or "
+			"delete it",
 			r->key, why);
 	return cli_error(CLI_FAILED, r->command, "%s: %s", etcd_name(r->document), why);
 }
@@ -112,6 +118,11 @@ static int fit_first_wave(
 
 	if (tally_least(p, r->config, rows, count, &percent))
 		return cli_error(CLI_FAILED, r->command, "out of memory");
+	if (!percent && p->label_count && count)
+		return cli_error(CLI_FAILED, r->command,
+			"no host with a receipt has all of these labels: `pullet fleet %s --json` "
+			"lists the hosts with theirs",
+			r->config);
 	if (percent <= p->waves[0])
 		return CLI_OK;
 	plan_percent_text(percent, least);
@@ -553,6 +564,8 @@ static int check_rollout_options(struct rollout *r)
 		return cli_error(CLI_USAGE, r->command,
 			"--path belongs to --etcd: the agent's configuration names the document "
 			"itself");
+	if (r->plan.salt && strlen(r->plan.salt) > MAX_SALT)
+		return cli_error(CLI_USAGE, r->command, "--salt takes at most %d bytes", MAX_SALT);
 	if (r->version)
 		receipt_version(r->version, r->plan.version);
 	return etcd_check_options(&r->where);
