@@ -161,6 +161,8 @@ static void drift_noticed(void *arg, const char *cause)
 	struct config *c = arg;
 
 	c->current.drift_cause = cause;
+	if (!c->current.half_shown) /* what made a repair fail may be gone */
+		c->resting &= ~(1u << ROW_CHANGED_BY_OTHERS);
 	config_settle(c);
 }
 

@@ -766,6 +766,27 @@ static void heal__that_failed__is_a_repair_when_it_is_tried_again(void **state)
 	assert_not_logged("restoring the files of the current version"); /* nobody published */
 }
 
+static void heal__that_failed__is_tried_again_when_the_file_changes_again(void **state)
+{
+	(void)state;
+	begin("");
+	disk_fails(CALL_RENAME, 1, true, EIO);
+	somebody_writes("harm");
+	disk_recovers();
+	world_advance(2 * SECOND);
+	assert_shows("harm");
+	somebody_writes("more");
+	assert_shows("n: 1\n");
+	disk_fails(CALL_RENAME, 1, true, EIO); /* and no more often than any repair */
+	world_advance(2 * SECOND);
+	somebody_writes("harm");
+	disk_recovers();
+	somebody_writes("more");
+	assert_shows("more");
+	world_advance(SECOND);
+	assert_shows("n: 1\n");
+}
+
 static void retired__within_a_second_of_a_repair__has_no_timer(void **state)
 {
 	struct wheel_timer *repair;
@@ -827,6 +848,7 @@ int main(void)
 		CORE_TEST(older__is_looked_for_once_a_tick),
 		CORE_TEST(heal__puts_back_what_is_current_whatever_was_decided_since),
 		CORE_TEST(heal__that_failed__is_a_repair_when_it_is_tried_again),
+		CORE_TEST(heal__that_failed__is_tried_again_when_the_file_changes_again),
 		CORE_TEST(retired__within_a_second_of_a_repair__has_no_timer),
 	};
 
