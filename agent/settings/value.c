@@ -306,7 +306,9 @@ static const char *check_host_port(
 	if (p == end || end - p > 5 || strspn(p, DIGITS) < (size_t)(end - p))
 		return "has no valid port: write a number up to 65535 behind the host";
 	port = strtoul(p, NULL, 10);
-	return port < min_port || port > 65535 ? "has a port out of range: at most 65535" : NULL;
+	if (port < min_port)
+		return "has the port 0, which nobody can reach: write 1 to 65535";
+	return port > 65535 ? "has a port out of range: at most 65535" : NULL;
 }
 
 const char *settings_check_url(const char *text)

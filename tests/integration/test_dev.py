@@ -89,8 +89,9 @@ class Dev(harness.Case):
         self.write('conf/web.json', '{"port": 2}')
         self.write('conf/team/app.yml', 'port: 3\n')
         self.write('conf/my file.yaml', 'port: 4\n')
+        self.write('conf/a$b.yaml', 'port: 4\n')
         p = self.dev('conf/')
-        p.log.wait('my file.yaml is left out: name it with letters')
+        p.log.wait('my file.yaml is left out, and 1 more like it: name it with letters')
         self.tries(p)
         for name, path in (('web', 'web.json'), (r'web\.yaml', 'web.yaml'), ('team-app', 'team/app.yml')):
             p.log.wait(f'^{name}: generation 1 of {path}, ')
@@ -107,7 +108,7 @@ class Dev(harness.Case):
         p.signal(signal.SIGTERM)
         self.ends(p, 0)
         self.assertNotIn('hunter', '\n'.join(p.log.seen))
-        self.assertEqual(sorted(os.listdir(self.path('conf'))), ['my file.yaml', 'team', 'web.json', 'web.yaml'])
+        self.assertEqual(sorted(os.listdir(self.path('conf'))), ['a$b.yaml', 'my file.yaml', 'team', 'web.json', 'web.yaml'])
 
     def test_child_that_dies__ends_it_and_leaves_nothing(self):
         for index in (0, 1):

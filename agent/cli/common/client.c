@@ -91,6 +91,7 @@ void client_take(struct client_answer *a, const struct http_client_response *res
 static const char *describe_allowed(const char *socket, char text[ALLOWED])
 {
 	char path[256];
+	char name[41];
 	const struct group *g;
 	struct stat st;
 	size_t len;
@@ -104,14 +105,16 @@ static const char *describe_allowed(const char *socket, char text[ALLOWED])
 			path[--len] = '\0';
 	}
 	g = len ? getgrgid(st.st_gid) : NULL;
-	if (!g || g->gr_gid == 0)
+	snprintf(name, sizeof(name), "%s", g ? g->gr_name : "");
+	if (len && !g) /* a group without a name */
+		snprintf(name, sizeof(name), "%u", (unsigned)st.st_gid);
+	if (!len || st.st_gid == 0)
 		snprintf(text, ALLOWED, "only by root, as %s belongs to no other group",
 			len ? path : socket);
 	else
 		snprintf(text, ALLOWED,
-			"only by root and the group %.40s: usermod -aG %.40s USER, then log in "
-			"again",
-			g->gr_name, g->gr_name);
+			"only by root and the group %s: usermod -aG %s USER, then log in again",
+			name, name);
 	return text;
 }
 

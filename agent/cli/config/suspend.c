@@ -1,5 +1,7 @@
 /* pullet suspend, resume: whether a config pulls at all. Surprising: `resume --all` passes over
  * configs that are not suspended. */
+#include <stdio.h>
+
 #include "settings/value.h"
 #include "cli/common/cli.h"
 #include "cli/common/operate.h"
@@ -87,7 +89,12 @@ static int ask_named(const struct command_line *line, int argc, char **argv,
 		return r;
 	if (o.all == (o.config != NULL))
 		return options_misused(line, argv[0], "name a config, or give --all");
-	return o.all ? operate_ask_each(&o, ask) : ask(&o, o.config, NULL);
+	if (!o.all)
+		return ask(&o, o.config, NULL);
+	r = operate_ask_each(&o, ask);
+	if (r == CLI_OK && !o.config && !o.json)
+		printf("no config is suspended\n"); /* there is always one to suspend */
+	return r;
 }
 
 int cli_suspend(int argc, char **argv)

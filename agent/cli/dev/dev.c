@@ -259,7 +259,7 @@ static void served_document_changed(void *arg, const char *path, const char *eta
 		renew_agent(d);
 		break;
 	case SERVED_ODD:
-		dev_place_note_odd(d->command, d->served, path);
+		dev_place_note_odd(d->command, d->served, path, 0);
 		break;
 	case SERVED_FULL:
 		dev_place_note_full(d->command, d->served);
@@ -337,7 +337,8 @@ static int find_documents(struct dev *d)
 		return dev_place_cannot_open(d->command, d->served, -d->dir);
 	served_find(&d->documents, d->dir);
 	if (d->documents.odd[0])
-		dev_place_note_odd(d->command, d->served, d->documents.odd);
+		dev_place_note_odd(d->command, d->served, d->documents.odd,
+			d->documents.odd_count - 1);
 	if (d->documents.full)
 		dev_place_note_full(d->command, d->served);
 	if (d->documents.count == 0)

@@ -187,12 +187,16 @@ int dev_place_cannot_open(const char *command, const char *dir, int error)
 		CLI_FAILED, command, "cannot serve %s: %s: %s", dir, strerror(error), remedy);
 }
 
-void dev_place_note_odd(const char *command, const char *dir, const char *path)
+void dev_place_note_odd(const char *command, const char *dir, const char *path, size_t more)
 {
+	char others[40] = "";
+
+	if (more)
+		snprintf(others, sizeof(others), ", and %zu more like it", more);
 	cli_note(command,
-		"%s/%s is left out: name it with letters, digits, dots, - and _ only, 64 at most, "
-		"beginning with a letter or digit",
-		dir, path);
+		"%s/%s is left out%s: name it with letters, digits, dots, - and _ only, 64 at "
+		"most, beginning with a letter or digit",
+		dir, path, others);
 }
 
 void dev_place_note_full(const char *command, const char *dir)

@@ -32,7 +32,7 @@ void dev_place_remove(struct dev_place *p);
 
 /* Sentences. */
 int dev_place_cannot_open(const char *command, const char *dir, int error);
-void dev_place_note_odd(const char *command, const char *dir, const char *path);
+void dev_place_note_odd(const char *command, const char *dir, const char *path, size_t more);
 void dev_place_note_full(const char *command, const char *dir);
 
 #endif

@@ -68,6 +68,7 @@ enum served_result served_add(struct served *s, const char *path)
 		(!take_name(s, path, stem_len(path), d.name) &&
 			!take_name(s, path, strlen(path), d.name))) {
 		snprintf(s->odd, sizeof(s->odd), "%s", path);
+		s->odd_count++;
 		return SERVED_ODD;
 	}
 	snprintf(d.path, sizeof(d.path), "%s", path);

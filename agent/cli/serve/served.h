@@ -35,6 +35,7 @@ struct served {
 		char name[SETTINGS_MAX_NAME + 1], path[SERVED_PATH]; /* below the directory */
 	} documents[SERVED_MAX];
 	char odd[SERVED_PATH]; /* one that was left out for its characters; "" = none */
+	size_t odd_count;      /* so many were */
 	bool full;             /* others were left out for their number */
 };
 

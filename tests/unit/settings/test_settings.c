@@ -627,6 +627,8 @@ static void endpoint_and_address__table(void **state)
 	BAD_TEXTS(settings_check_endpoint, "", "h:7377", "tcp://h", "tcp://h:", "tcp://h:0",
 		"tcp://*:1", "tcp://h:1/x", "tcp://a;b:1", "tcp://h:1 ", "udp://h:1", "ipc://",
 		"ipc://x", "ipc:///a/../b", "inproc://x");
+	assert_string_equal(settings_check_endpoint("tcp://h:0"),
+		"has the port 0, which nobody can reach: write 1 to 65535");
 	GOOD_TEXTS(settings_check_address, "127.0.0.1:9377", "[::]:9377", "localhost:0");
 	BAD_TEXTS(settings_check_address, "", ":1", "9377", "h", "h:", "h:x", "h:65536", "*:1",
 		"h:1 ", "http://h:1");

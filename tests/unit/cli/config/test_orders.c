@@ -250,6 +250,10 @@ static void resume__of_all__passes_over_what_is_not_suspended(void **state)
 	played_answers("POST /v1/configs/db/resume", 200, CURRENT);
 	RUN(cli_resume, "pullet resume", "--all");
 	assert_ended(CLI_OK, "db: resumed\n", "");
+	played_answers("GET /v1/status", 200,
+		"{\"configuration\":{},\"configs\":[{\"name\":\"web\",\"state\":\"ok\"}]}");
+	RUN(cli_resume, "pullet resume", "--all");
+	assert_ended(CLI_OK, "no config is suspended\n", "");
 }
 
 static void suspend__of_one_and_all_or_of_none__is_misused(void **state)

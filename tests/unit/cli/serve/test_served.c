@@ -87,6 +87,7 @@ static void add__odd_characters__are_said(void **state)
 	memset(path, 'a', 66);
 	memcpy(path + 66, ".yaml", 6);
 	assert_int_equal(served_add(&served, path), SERVED_ODD);
+	assert_int_equal(served.odd_count, 4);
 	assert_int_equal(served.count, 0);
 }
 
