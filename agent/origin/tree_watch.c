@@ -11,6 +11,10 @@
  * changed, and no events are read before the queue is empty; so each name gets its turn, and events
  * that the kernel drops meanwhile lead to a check of the whole tree.
  *
+ * Where the directory's path leads to another one (a release that is replaced, a symlink that is
+ * flipped), that takes the place of the first, under the same descriptor. No event says so: the path
+ * is looked at now and then.
+ *
  * A file that was written in, and not closed yet, is in the queue `writing`, out of which it comes
  * by the close, by a rename over it, or when nobody has written in it for a while.
  */
@@ -38,6 +42,7 @@
 	(IN_CLOSE_WRITE | IN_MODIFY | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE |        \
 		IN_ONLYDIR | IN_DONT_FOLLOW)
 #define MAX_DEPTH 16
+#define LOOK_MS 1000u /* from one look at the directory's path to the next */
 #define ROUND_US 5000u
 #define OWED_US 4000u /* without a pause */
 
@@ -69,6 +74,7 @@ struct tree_watch {
 	struct loop *loop;
 	struct loop_watch watch;              /* not during a pause */
 	struct loop_timer pause, quiet_timer; /* quiet_timer: of `writing` */
+	struct loop_timer look;               /* at the directory's path */
 	size_t room;                          /* bytes that may still be kept */
 	uint64_t owed_us, owed_at_us; /* four times what the rounds worked, less what passed */
 	bool reports, again;          /* again: check the whole tree */
@@ -464,6 +470,42 @@ static void quiet_timer_due(void *arg)
 	catch_up(w);
 }
 
+static bool is_same_directory(int dir, const struct stat *other)
+{
+	struct stat st;
+
+	return fstat(dir, &st) == 0 && st.st_dev == other->st_dev && st.st_ino == other->st_ino;
+}
+
+static void forget_folders(struct tree_watch *w)
+{
+	for (size_t i = 0; i < w->folder_count; i++) {
+		inotify_rm_watch(w->watch.fd, w->folders[i].number);
+		free(w->folders[i].path);
+	}
+	w->folder_count = 0;
+}
+
+/* One that is gone is waited for. */
+static void look_timer_due(void *arg)
+{
+	struct tree_watch *w = arg;
+	struct stat st;
+	int fd;
+
+	loop_timer_set(w->loop, &w->look, loop_now_ms(w->loop) + LOOK_MS);
+	if (stat(w->root, &st) || is_same_directory(w->dir, &st) || (fd = origin_open(w->root)) < 0)
+		return;
+	if (dup3(fd, w->dir, O_CLOEXEC) == w->dir) {
+		log_info("the directory is another one now: it takes the place of the first",
+			"path", w->root);
+		forget_folders(w);
+		w->again = true;
+		catch_up(w);
+	}
+	close(fd);
+}
+
 bool tree_watch_is_written(
 	struct tree_watch *w, const char *path, struct tree_watch_before *ret_before)
 {
@@ -493,6 +535,7 @@ int tree_watch_start(struct loop *l, const char *path, int dir, size_t keep,
 	w->room = keep;
 	loop_timer_init(&w->pause, pause_ended, w);
 	loop_timer_init(&w->quiet_timer, quiet_timer_due, w);
+	loop_timer_init(&w->look, look_timer_due, w);
 	fd = w->watch.fd = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
 	r = fd < 0 ? -errno : loop_watch(l, &w->watch, fd, LOOP_READ, events_readable, w);
 	if (r) {
@@ -503,6 +546,7 @@ int tree_watch_start(struct loop *l, const char *path, int dir, size_t keep,
 	while (!TAILQ_EMPTY(&w->waiting))
 		check_next_name(w);
 	w->reports = true;
+	loop_timer_set(l, &w->look, loop_now_ms(l) + LOOK_MS);
 	*ret_watch = w;
 	return 0;
 }
@@ -516,6 +560,7 @@ void tree_watch_stop(struct tree_watch *w)
 		return;
 	loop_timer_cancel(w->loop, &w->pause);
 	loop_timer_cancel(w->loop, &w->quiet_timer);
+	loop_timer_cancel(w->loop, &w->look);
 	loop_unwatch(&w->watch);
 	if (w->watch.fd >= 0)
 		close(w->watch.fd);

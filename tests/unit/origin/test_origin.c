@@ -427,6 +427,42 @@ static void watch__sees_the_flip_of_a_volume(void **state)
 	loop_free(loop);
 }
 
+/* Also after another one: what is in the first is not looked at any more. */
+static void watch__of_a_directory_that_is_replaced__goes_over_to_the_other(void **state)
+{
+	char path[PATH_MAX], link[PATH_MAX];
+	struct origin_file file;
+	struct tree_watch *w;
+	int at;
+
+	(void)state;
+	path_in(path, "next");
+	mkdir(path, 0700);
+	put("next/web.yaml", "a: 2\n");
+	link_to("www", "current");
+	path_in(link, "current");
+	at = origin_open(link);
+	loop = loop_new(&sys_real);
+	assert_int_equal(tree_watch_start(loop, link, at, 100, on_change, NULL, &w), 0);
+	link_to("next", "current");
+	run_until("+web.yaml -team/db.yaml ");
+	assert_non_null(strstr(told, "+web.yaml "));
+	assert_non_null(strstr(told, "-team/db.yaml "));
+	assert_int_equal(origin_read(at, "web.yaml", &file), 0);
+	assert_string_equal(file.body.data, "a: 2\n");
+	buffer_fini(&file.body);
+	put("www/web.yaml", "a: 3\n");
+	put("next/new.yaml", "a: 4\n");
+	run_until("+new.yaml ");
+	assert_string_equal(told, awaited);
+	link_to("www", "current");
+	run_until("+web.yaml +team/db.yaml -new.yaml ");
+	assert_non_null(strstr(told, "-new.yaml "));
+	tree_watch_stop(w);
+	loop_free(loop);
+	close(at);
+}
+
 /* Its watch has the number that it had. */
 static void watch__of_a_folder_that_is_renamed__goes_on(void **state)
 {
@@ -714,6 +750,9 @@ int main(void)
 			watch__tells_each_real_change_once, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			watch__sees_the_flip_of_a_volume, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_a_directory_that_is_replaced__goes_over_to_the_other, set_up,
+			tear_down),
 		cmocka_unit_test_setup_teardown(
 			watch__of_a_folder_that_is_renamed__goes_on, set_up, tear_down),
 		cmocka_unit_test(path__that_is_served__has_no_hidden_or_empty_part),
