@@ -296,6 +296,8 @@ void current_start_notify(struct config *c);
 /* Notes the failure of a run or a step for the status; logs it once per cause, then once a minute.
  */
 void config_report_failure(struct config *c, const char *what, const char *why);
+/* What failed last is over. */
+void status_recover(struct config *c);
 /* The servers have confirmed the current version, or a decision holds theirs. */
 void status_confirm(struct config *c);
 /* The config does not count any more among those that fail for their server's sake. */

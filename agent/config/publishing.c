@@ -240,6 +240,8 @@ static void note_half_shown(struct config *c, const struct publication *p)
 static void publication_failed(struct config *c, const struct publication *p)
 {
 	struct candidate *v = c->step.candidate;
+	bool alone = c->step.decision.action == ACTION_HEAL && c->run.state == RUN_IDLE &&
+		     (!c->status.error || c->current.repair_failed);
 	char why[FILE_WHY];
 
 	snprintf(why, sizeof(why), "%s", p->why);
@@ -253,6 +255,7 @@ static void publication_failed(struct config *c, const struct publication *p)
 	decisions_return_pin(c, v->version.sha256);
 	step_fail(c, c->current.version.generation || step_saves(c) ? CANNOT_PUBLISH : CANNOT_START,
 		why);
+	c->current.repair_failed = alone;
 }
 
 static void publication_ended(struct config *c)
@@ -268,6 +271,8 @@ static void publication_ended(struct config *c)
 	replaces = strcmp(c->current.version.sha256, c->step.candidate->version.sha256) != 0;
 	if (c->step.decision.action != ACTION_HEAL)
 		c->resting = 0;
+	else if (c->current.repair_failed)
+		status_recover(c);
 	c->current.repeated = p.repeated;
 	current_replace(c);
 	current_look(

@@ -159,6 +159,7 @@ struct current {
 	uint64_t sync_generation; /* of the state file */
 	uint64_t repeated; /* a generation with the same bytes, to be pruned then; 0 = none */
 	int sync_error;
+	bool repair_failed; /* nothing else is the matter: the next repair ends the failure */
 	struct file_watch_entry file_drift, image_drift;
 	bool watching_drift; /* these two are in use */
 	bool started;        /* its places were opened */

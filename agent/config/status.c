@@ -138,6 +138,7 @@ void config_report_failure(struct config *c, const char *what, const char *why)
 	char text[160];
 
 	c->run.outage = NULL;
+	c->current.repair_failed = false; /* this is said instead */
 	if (c->current.version.generation == 0)
 		what = without_current(
 			what, dry ? "" : ": nothing is published yet", text, sizeof(text));
@@ -174,12 +175,8 @@ uint64_t status_readers_stale_ms(const struct config *c)
 	return (uint64_t)left_ms < stale_ms ? (uint64_t)left_ms : stale_ms;
 }
 
-void status_confirm(struct config *c)
+void status_recover(struct config *c)
 {
-	c->status.confirmed_ms = c->env->sys->now_ms();
-	c->status.confirmed_wall_ms = c->env->sys->wall_ms();
-	if (c->current.image)
-		image_confirm(c->current.image, c->status.confirmed_ms, status_readers_stale_ms(c));
 	if (!leave_outage(c) && c->status.error)
 		log_info("recovered", "config", c->settings->name);
 	if (c->status.error)
@@ -189,6 +186,16 @@ void status_confirm(struct config *c)
 	free(c->status.error);
 	c->status.error = NULL;
 	c->status.failing_wall_ms = 0;
+	c->current.repair_failed = false;
+}
+
+void status_confirm(struct config *c)
+{
+	c->status.confirmed_ms = c->env->sys->now_ms();
+	c->status.confirmed_wall_ms = c->env->sys->wall_ms();
+	if (c->current.image)
+		image_confirm(c->current.image, c->status.confirmed_ms, status_readers_stale_ms(c));
+	status_recover(c);
 }
 
 static bool is_place_there(const struct config *c)

@@ -787,6 +787,32 @@ static void heal__that_failed__is_tried_again_when_the_file_changes_again(void *
 	assert_shows("n: 1\n");
 }
 
+static void failure_of_a_repair__ends_with_the_next_one(void **state)
+{
+	(void)state;
+	begin("");
+	disk_fails(CALL_RENAME, 1, true, EIO);
+	somebody_writes("harm");
+	disk_recovers();
+	assert_state("failing");
+	world_advance(2 * SECOND);
+	somebody_writes("more");
+	assert_shows("n: 1\n");
+	assert_state("ok");
+	assert_logged("recovered");
+	server_is_down(); /* another failure, before or after, stays */
+	pull();
+	assert_state("failing");
+	world_advance(2 * SECOND);
+	disk_fails(CALL_RENAME, 1, true, EIO);
+	somebody_writes("harm");
+	disk_recovers();
+	world_advance(2 * SECOND);
+	somebody_writes("more");
+	assert_shows("n: 1\n");
+	assert_state("failing");
+}
+
 static void retired__within_a_second_of_a_repair__has_no_timer(void **state)
 {
 	struct wheel_timer *repair;
@@ -849,6 +875,7 @@ int main(void)
 		CORE_TEST(heal__puts_back_what_is_current_whatever_was_decided_since),
 		CORE_TEST(heal__that_failed__is_a_repair_when_it_is_tried_again),
 		CORE_TEST(heal__that_failed__is_tried_again_when_the_file_changes_again),
+		CORE_TEST(failure_of_a_repair__ends_with_the_next_one),
 		CORE_TEST(retired__within_a_second_of_a_repair__has_no_timer),
 	};
 
