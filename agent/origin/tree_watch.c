@@ -12,8 +12,8 @@
  * that the kernel drops meanwhile lead to a check of the whole tree.
  *
  * Where the directory's path leads to another one (a release that is replaced, a symlink that is
- * flipped), that takes the place of the first, under the same descriptor. No event says so: the path
- * is looked at now and then.
+ * flipped), that takes the place of the first, under the same descriptor. No event says so: the
+ * path is looked at now and then.
  *
  * A file that was written in, and not closed yet, is in the queue `writing`, out of which it comes
  * by the close, by a rename over it, or when nobody has written in it for a while.
@@ -470,11 +470,12 @@ static void quiet_timer_due(void *arg)
 	catch_up(w);
 }
 
-static bool is_same_directory(int dir, const struct stat *other)
+static bool is_same_directory(int one, int other)
 {
-	struct stat st;
+	struct stat x, y;
 
-	return fstat(dir, &st) == 0 && st.st_dev == other->st_dev && st.st_ino == other->st_ino;
+	return fstat(one, &x) == 0 && fstat(other, &y) == 0 && x.st_dev == y.st_dev &&
+	       x.st_ino == y.st_ino;
 }
 
 static void forget_folders(struct tree_watch *w)
@@ -490,13 +491,12 @@ static void forget_folders(struct tree_watch *w)
 static void look_timer_due(void *arg)
 {
 	struct tree_watch *w = arg;
-	struct stat st;
-	int fd;
+	int fd = origin_open(w->root);
 
 	loop_timer_set(w->loop, &w->look, loop_now_ms(w->loop) + LOOK_MS);
-	if (stat(w->root, &st) || is_same_directory(w->dir, &st) || (fd = origin_open(w->root)) < 0)
+	if (fd < 0)
 		return;
-	if (dup3(fd, w->dir, O_CLOEXEC) == w->dir) {
+	if (!is_same_directory(w->dir, fd) && dup3(fd, w->dir, O_CLOEXEC) == w->dir) {
 		log_info("the directory is another one now: it takes the place of the first",
 			"path", w->root);
 		forget_folders(w);

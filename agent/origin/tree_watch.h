@@ -30,9 +30,9 @@ struct tree_watch;
  * directory. */
 typedef void (*tree_watch_changed)(void *arg, const char *path, const char *etag);
 
-/* Watches path, which is also open as dir; no call for the files that are there now. When path leads
- * to another directory, dir is that one within about a second, under the same number. Keeps up to so
- * many bytes of the files, for tree_watch_is_written(). 0 or -errno. */
+/* Watches path, which is also open as dir; no call for the files that are there now. When path
+ * leads to another directory, dir is that one within about a second, under the same number. Keeps
+ * up to so many bytes of the files, for tree_watch_is_written(). 0 or -errno. */
 int tree_watch_start(struct loop *l, const char *path, int dir, size_t keep,
 	tree_watch_changed changed, void *arg, struct tree_watch **ret_watch);
 

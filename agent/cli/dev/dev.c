@@ -337,8 +337,8 @@ static int find_documents(struct dev *d)
 		return dev_place_cannot_open(d->command, d->served, -d->dir);
 	served_find(&d->documents, d->dir);
 	if (d->documents.odd[0])
-		dev_place_note_odd(d->command, d->served, d->documents.odd,
-			d->documents.odd_count - 1);
+		dev_place_note_odd(
+			d->command, d->served, d->documents.odd, d->documents.odd_count - 1);
 	if (d->documents.full)
 		dev_place_note_full(d->command, d->served);
 	if (d->documents.count == 0)

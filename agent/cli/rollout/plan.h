@@ -11,8 +11,8 @@
  * at once, and the same bytes under another name none.
  *
  * Threads: any. Ownership: texts of a plan that was read belong to it: plan_fini(). Errors:
- * with a sentence: -EINVAL: no rollout document, agents hold back all that is new; -EPROTO: one that
- * agents go by, of which the plan cannot be read; -ENOMEM. Bounds: ROLLOUT_MAX_WAVES,
+ * with a sentence: -EINVAL: no rollout document, agents hold back all that is new; -EPROTO: one
+ * that agents go by, of which the plan cannot be read; -ENOMEM. Bounds: ROLLOUT_MAX_WAVES,
  * ROLLOUT_MAX_BYTES.
  */
 #ifndef PULLET_CLI_PLAN_H

@@ -358,9 +358,9 @@ static void rollout__of_the_largest_size__is_read(void **state)
 	rollout_says(text);
 	pull_of("n: 3\n");
 	assert_shows("n: 2\n");
-	assert_string_equal(
-		core_status().last_error, "rollout document /rollout.yaml: it has 65537 bytes, "
-					  "and a rollout has at most 65536");
+	assert_string_equal(core_status().last_error,
+		"rollout document /rollout.yaml: it has 65537 bytes, "
+		"and a rollout has at most 65536");
 }
 
 static void rollout__that_is_wrong__says_where(void **state)
@@ -370,16 +370,15 @@ static void rollout__that_is_wrong__says_where(void **state)
 	rollout_says("percent: 0\npercent: 1\n");
 	pull_of("n: 2\n");
 	assert_outcome(CONFIG_FAILED);
-	assert_non_null(
-		strstr(core_status().last_error, "rollout document /rollout.yaml: 2:1: "));
+	assert_non_null(strstr(core_status().last_error, "rollout document /rollout.yaml: 2:1: "));
 	assert_logged("<4>the rollout cannot be read: keeping the current version config=web "
 		      "why=\"rollout document /rollout.yaml: 2:1: ");
 	rollout_says("percent: 100\n");
 	world_find_page("/rollout.yaml")->mismatch = "SHA-256 is 0123";
 	pull();
-	assert_string_equal(
-		core_status().last_error, "rollout document /rollout.yaml: it is not what its "
-					  "server says: SHA-256 is 0123");
+	assert_string_equal(core_status().last_error,
+		"rollout document /rollout.yaml: it is not what its "
+		"server says: SHA-256 is 0123");
 	assert_int_equal(core_status().supervisor->count[SUPERVISOR_FAILED], 2);
 }
 

@@ -462,10 +462,8 @@ static void status__for_a_user_who_may_not_ask__names_who_may(void **state)
 		mode_t dir_mode;
 		const char *dir_group, *group, *who, *of_root; /* whose group is root */
 	} rows[] = {
-		{0700, "root", "bin", NULL, played.dir},
-		{0700, "daemon", "bin", "daemon", NULL},
-		{0711, "daemon", "bin", "bin", NULL},
-		{0711, "daemon", "root", NULL, played.socket},
+		{0700, "root", "bin", NULL, played.dir}, {0700, "daemon", "bin", "daemon", NULL},
+		{0711, "daemon", "bin", "bin", NULL}, {0711, "daemon", "root", NULL, played.socket},
 		{0711, "daemon", "54321", "54321", NULL}, /* without a name */
 	};
 	const struct group *g;
@@ -484,7 +482,7 @@ static void status__for_a_user_who_may_not_ask__names_who_may(void **state)
 			chown(played.dir, (uid_t)-1, getgrnam(rows[i].dir_group)->gr_gid), 0);
 		g = getgrnam(rows[i].group);
 		assert_int_equal(chown(played.socket, (uid_t)-1,
-					 g ? g->gr_gid : (gid_t)atoi(rows[i].group)),
+					 g ? g->gr_gid : (gid_t)strtoul(rows[i].group, NULL, 10)),
 			0);
 		RUN(run_as_stranger, "pullet status");
 		n = snprintf(expected, sizeof(expected),
