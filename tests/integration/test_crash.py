@@ -53,7 +53,7 @@ class Readers:
                 continue
             if data == whole:
                 self.reads += 1
-                self.stopping.wait(0.0002)  # the other reader looks meanwhile, and the agent gets on
+                self.stopping.wait(0.001)  # the other reader looks meanwhile, and the agent gets on
                 continue
             wrong = flaw(data, floor)
             if wrong:

@@ -39,7 +39,7 @@ class Case(Operated):
         timer = threading.Timer(harness.DEADLINE, limit.set)
         timer.start()
         while not ready(status := self.agent.status()):
-            self.assertFalse(limit.is_set(), status)
+            self.assertFalse(limit.wait(0.03), status)  # the agent tells nobody how old it is, so it is asked
         timer.cancel()
         return status
 
