@@ -43,8 +43,8 @@ mkdir "$root$home/pullet"
 "$tests/../packaging/dist.sh" "$(sed -n 's/^VERSION *:= //p' "$tests/../Makefile")" "$work/source.tar.gz"
 tar -C "$root$home/pullet" --strip-components=1 -xf "$work/source.tar.gz"
 few=
-# of the unit tests, those that need a program or a package of their own; the others link what the agent links
-[ -z "$quick" ] || few="PARTS='quickcheck check-integration' RUN_layers= STRESS= BROKEN= REPLAY= UNIT_run='$(echo crypto/test_minisign crypto/test_digest process/test_process verify/test_programs notify/test_reload schema/test_suite | sed 's|[^ ]*|build/unit/&|g')' INTEGRATION='$(echo suite doctor messages nginx kinds_local conformance | sed 's|[^ ]*|tests/integration/test_&.py|g')'"
+# of the unit tests, those that need a program or a package of their own; the others, and the simulator, link what the agent links
+[ -z "$quick" ] || few="PARTS='quickcheck check-integration' RUN_layers= STRESS= BROKEN= REPLAY= SIM= SIM_TEST= UNIT_run='$(echo crypto/test_minisign crypto/test_digest process/test_process verify/test_programs notify/test_reload schema/test_suite | sed 's|[^ ]*|build/unit/&|g')' INTEGRATION='$(echo suite doctor messages nginx kinds_local conformance | sed 's|[^ ]*|tests/integration/test_&.py|g')'"
 # what is done in it
 cat >"$root/$home/inside.sh" <<END
 cd "\$HOME/pullet" || exit 1

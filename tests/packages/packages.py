@@ -144,7 +144,7 @@ def check_rebuilt(case, kind, source, directory, changing):
         run('tar', '-C', tree, '--strip-components=1', '-xf', source)
         with timed(kind + ', built again'):
             run('sh', '-c', 'umask 077 && cd "$1" && make "$3" BUILD="$2"', 'sh', tree, own + '/again', kind,
-                env=dict(os.environ, TZ='UTC-14', LC_ALL='C', TMPDIR=own))
+                env=dict(os.environ, TZ='UTC-14', LC_ALL='C', TMPDIR=own, DEB_BUILD_OPTIONS='nocheck'))  # the first build ran those tests
         ours, theirs = digests(directory), digests(f'{own}/again/packages/{kind}')
     case.assertEqual(set(ours), set(theirs))
     for name in ours:
