@@ -255,7 +255,10 @@ soak-seeded: all ## the bugs that the soak must find, a minute each
 
 # what sanitizers cannot see: what tests the tests, or preloads what they do; and what also measures, which they change
 UNSEEN      := allocations blocks calls completions conformance damage outage readme scalars steady suite
-MEASURING   := endless http network relay service sighup idle crash change_crash servers
+MEASURING   := endless network service idle crash change_crash servers
+# of others, which that of memory sees whole, the cases that measure
+MEASURED    := fleet:Reader.test_ten_thousand_hosts relay:Upstream.test_stop_is_quick_while_upstream_and_a_subscriber_hang sighup:Reload.test_one_of_a_thousand \
+               http:Hostile.test_ten_thousand_connections_one_after_the_other,Hostile.test_without_descriptors_nothing_spins,Hostile.test_answers_that_nobody_reads_are_bounded
 # where two threads meet: what else there is runs in the loop's thread alone, and the sanitizer of memory sees that
 THREADED    := agent change convergence curve flood kinds_local operate push relay sighup
 # killed at each system call, without a sanitizer: what counts is what then lies on the disk. `crash` recovers under that of memory, the same threads meet in `change`
@@ -271,7 +274,8 @@ integration_thread = $(call programs,integration,$(THREADED))
 INTEGRATION        = $(integration_$(VIEW))
 # what takes longest begins first
 LONG        := $(call programs,integration,fleet blocks change_crash misbehaviour nacos relay outage http sighup etcd sign push operate change consul apollo flood servers desync)
-RUN_check-integration = $(foreach t,$(filter $(INTEGRATION),$(LONG)) $(filter-out $(LONG),$(INTEGRATION)),$(PYTHON) $(t) --)
+RUN_check-integration = $(foreach t,$(filter $(INTEGRATION),$(LONG)) $(filter-out $(LONG),$(INTEGRATION)),$(PYTHON) $(t) --) \
+	  $(if $(filter once,$(VIEW)),$(foreach m,$(MEASURED),$(PYTHON) tests/integration/test_$(subst $(comma), ,$(subst :,.py ,$(m))) --))
 check-integration: all ## the programs beside real servers
 	@PULLET_BUILD=$(BUILD) $(RUN) --again --timeout 900 --jobs $(JOBS) $(RUN_check-integration)
 

@@ -98,18 +98,19 @@ static int is_held(unsigned name)
 static size_t cost_below(const char *prefix, size_t len)
 {
 	int first = -1, last = -1, before = -1;
+	char found[256] = {0};
 	size_t sum = 0;
 
+	for (unsigned i = 0; i < NAMES; i++)
+		if (is_held(i) && strncmp(names[i], prefix, len) == 0)
+			found[(unsigned char)names[i][len]] = 1;
 	for (int c = 1; c < 256; c++) {
 		char longer[16] = "";
-		unsigned found = 0;
 
+		if (!found[c])
+			continue;
 		memcpy(longer, prefix, len);
 		longer[len] = (char)c;
-		for (unsigned i = 0; i < NAMES; i++)
-			found += is_held(i) && strncmp(names[i], longer, len + 1) == 0;
-		if (!found)
-			continue;
 		sum += NODE + cost_below(longer, len + 1) + (before >= 0 ? TABLE : 0);
 		first = first < 0 ? c : first;
 		before = last = c;
