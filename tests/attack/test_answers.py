@@ -238,6 +238,8 @@ class Answers(Case):
             'http': 'the body is larger than the limit of 8388608 bytes',
         }
         for name, kind in KINDS.items():
+            if harness.THREADS and name not in ('etcd', 'http'):
+                continue  # the same threads read them all
             agent = self.begin(name, 'large')
             self.put(kind, {'key': 'x' * (MAX + 1)})
             outcome = agent.refresh()

@@ -32,10 +32,17 @@ BUILD = os.path.join(ROOT, os.environ.get('PULLET_BUILD', 'build'))
 PULLETD = os.path.join(BUILD, 'pulletd')
 PULLET = os.path.join(BUILD, 'pullet')
 SANITIZED = os.path.basename(BUILD) != 'build'
+THREADS = os.path.basename(BUILD) == 'build-thread'
 # the search for leaks costs a short command half of its time: unit tests and what is a Program are searched
 LEAKS = {'ASAN_OPTIONS': os.environ.get('ASAN_OPTIONS', '')}
 os.environ['ASAN_OPTIONS'] = ':'.join([*filter(None, LEAKS.values()), 'detect_leaks=0'])
 DEADLINE = 120 if SANITIZED else 45  # seconds; generous: it ends a test that hangs, it measures nothing
+
+
+def one_thread(test):
+    """Decorates a test, or a class of them, of which each program has one thread only: the sanitizer of threads has nothing to see there, and it is
+    left out under that one. That of memory sees it."""
+    return None if THREADS else test
 
 
 def send(process, number):

@@ -710,6 +710,7 @@ class All(Case):
         self.refused(1, 'it is not pinned', 'unpin', 'web')
         agent.stop()
 
+    @harness.one_thread
     def test_wrong_usage(self):
         agent = self.begin('n: 1\n')
         for args in ((), ('a', 'b', 'c', 'd', 'e'), ('web', '--none')):
@@ -730,6 +731,7 @@ class All(Case):
         self.assertEqual(agent.status()['generation'], 1)
         agent.stop()
 
+    @harness.one_thread
     def test_help_and_an_agent_that_is_not_there(self):
         for word in WORDS:
             done = subprocess.run([PULLET, word, '--help'], capture_output=True, text=True, check=True)

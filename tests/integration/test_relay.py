@@ -973,6 +973,7 @@ class Monitor(Case):
         self.assertEqual(listening(self.relay('--dir', self.dir)), 2)
 
 
+@harness.one_thread
 class Usage(Case):
     def run_relay(self, *args):
         done = subprocess.run([PULLET, 'relay', *args], capture_output=True, text=True, timeout=harness.DEADLINE, check=False)
