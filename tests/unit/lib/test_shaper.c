@@ -510,6 +510,7 @@ static void fail_one(struct shaper *s, uint64_t now_ms)
 		model.until_ms = now_ms + hold_ms;
 		model.from_ms = now_ms;
 		model.own = advice_ms == NONE;
+		CHECK(s->own_ms == (model.own ? now_ms : 0));
 	}
 	if (advice_ms != NONE && now_ms + shortest_ms > model.advised_until_ms)
 		model.advised_until_ms = now_ms + shortest_ms;
@@ -592,6 +593,7 @@ static void random_operations__agree_with_the_rules(void **state)
 		CHECK(s.counted == model.counted && s.counted_ms == model.counted_ms);
 		CHECK(s.count[C] == model.count[C] && s.count[N] == model.count[N]);
 		CHECK(s.advised == model.advised);
+		CHECK(s.advised_until_ms == model.advised_until_ms && s.cap_ms == model.cap_ms);
 	}
 }
 

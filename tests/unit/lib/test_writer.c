@@ -1,4 +1,5 @@
 /* pullet_write(): what it writes is read back, and is the next version. */
+#include <dirent.h>
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -86,11 +87,52 @@ static void write__what_cannot_be_written__changes_nothing(void **state)
 	assert_int_equal(access(agent_path("no", ".snap"), F_OK), -1);
 }
 
+/* What begins so in the agent's directory. */
+static unsigned count_names(const char *begin)
+{
+	DIR *d = opendir(agent_dir);
+	struct dirent *e;
+	unsigned n = 0;
+
+	assert_non_null(d);
+	while ((e = readdir(d)))
+		n += strncmp(e->d_name, begin, strlen(begin)) == 0;
+	closedir(d);
+	return n;
+}
+
+/* Services close them. */
+static void write__without_standard_descriptors__leaves_nothing_beside_a_failure(void **state)
+{
+	const struct pullet_entry entry = text("a", "x");
+	int in = dup(STDIN_FILENO), r, good, lowest;
+
+	(void)state;
+	assert_int_equal(mkdir(agent_path("taken", ".snap"), 0755), 0);
+	assert_int_equal(pullet_write(agent_path("taken", ".snap"), &entry, 1, NULL), -EISDIR);
+	assert_int_equal(count_names("taken"), 1);
+	close(STDIN_FILENO);
+	r = pullet_write(agent_path("taken", ".snap"), &entry, 1, NULL);
+	good = pullet_write(agent_path("zero", ".snap"), &entry, 1, NULL);
+	lowest = fcntl(STDIN_FILENO, F_GETFD);
+	if (in >= 0) {
+		dup2(in, STDIN_FILENO);
+		close(in);
+	}
+	assert_int_equal(r, -EISDIR);
+	assert_int_equal(good, 0);
+	assert_int_equal(lowest, -1);
+	assert_int_equal(count_names("taken"), 1);
+	assert_int_equal(count_names("zero"), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(write__twice__is_the_next_version),
 		cmocka_unit_test(write__what_cannot_be_written__changes_nothing),
+		cmocka_unit_test(
+			write__without_standard_descriptors__leaves_nothing_beside_a_failure),
 	};
 
 	return cmocka_run_group_tests(tests, agent_make_dir, agent_remove_dir);
