@@ -4,6 +4,7 @@
  */
 #undef _FORTIFY_SOURCE /* it has a recv() of its own */
 #include <arpa/inet.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -19,6 +20,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 #include <pthread.h>
+#include <zmq.h>
 
 #include <cmocka.h>
 
@@ -322,6 +324,79 @@ static void subscriber__that_sends_anything_else__is_cut_off(void **state)
 	(void)state;
 	in_thread("2/ZMQbg/IO/0", send_what_is_no_subscription);
 	assert_int_equal(peer_guard_cuts(PEER_GUARD_SUBSCRIBERS), before + 7);
+}
+
+/* ---- what CURVE decrypts ---- */
+
+typedef int box_function(unsigned char *, const unsigned char *, unsigned long long,
+	const unsigned char *, const unsigned char *);
+box_function crypto_box_open_afternm, crypto_box_open_easy_afternm;
+
+static box_function *seal, *seal_easy; /* libsodium's, as libzmq has it */
+
+/* Seals a text and opens it again by the function that has its own form, or by the older one, whose
+ * texts begin with 32 zeros; forged: one bit of it was changed on the way. */
+static int open_again(bool easy, const char *text, size_t len, bool forged)
+{
+	static const unsigned char nonce[24] = "nonce", key[32] = "key";
+	unsigned char plain[64] = {0}, closed[64] = {0}, opened[64] = {0};
+	size_t zeros = easy ? 0 : 32;
+	int r;
+
+	memcpy(plain + zeros, text, len);
+	CHECK((easy ? seal_easy : seal)(closed, plain, zeros + len, nonce, key) == 0);
+	closed[20] ^= forged;
+	r = easy ? crypto_box_open_easy_afternm(opened, closed, len + 16, nonce, key)
+		 : crypto_box_open_afternm(opened, closed, zeros + len, nonce, key);
+	CHECK(r || memcmp(opened + zeros, text, len) == 0);
+	return r;
+}
+
+static void open_anything(void)
+{
+	for (int easy = 0; easy < 2; easy++) {
+		CHECK(open_again(easy, "\1\1web", 5, false) == 0);
+		CHECK(open_again(easy, "\1\1web", 5, true) == -1);
+	}
+}
+
+static void open_subscriptions(void)
+{
+	struct peer_guard_cut cut;
+	struct line l;
+
+	for (int easy = 0; easy < 2; easy++) {
+		line_open(&l);
+		CHECK(pass_bytes(&l, sealed, sizeof(sealed)) > 0);
+		CHECK(open_again(easy, "\0\1web", 5, false) == 0);
+		CHECK(open_again(easy, "\0\1web", 5, true) == -1);
+		CHECK(open_again(easy, "\0\1web", 5, false) == 0); /* nobody was cut off */
+		CHECK(open_again(easy, "\1\1web", 5, false) == -1);
+		peer_guard_last_cut(&cut);
+		CHECK(strstr(cut.why, "several parts"));
+		CHECK(open_again(easy, "\0\1web", 5, false) == -1);
+		line_close(&l);
+	}
+}
+
+static void sealed_frame__that_is_forged_or_no_subscription__is_not_opened(void **state)
+{
+	uint64_t before = peer_guard_cuts(PEER_GUARD_SUBSCRIBERS);
+
+	(void)state;
+	if (zmq_has("curve")) {
+		*(void **)&seal = dlsym(RTLD_DEFAULT, "crypto_box_afternm");
+		*(void **)&seal_easy = dlsym(RTLD_DEFAULT, "crypto_box_easy_afternm");
+	}
+	if (!seal || !seal_easy) {
+		print_message("# this libzmq does not encrypt by libsodium\n");
+		skip();
+	}
+	open_anything();
+	in_thread("1/ZMQbg/IO/0", open_anything);
+	assert_int_equal(peer_guard_cuts(PEER_GUARD_SUBSCRIBERS), before);
+	in_thread("2/ZMQbg/IO/0", open_subscriptions);
+	assert_int_equal(peer_guard_cuts(PEER_GUARD_SUBSCRIBERS), before + 2);
 }
 
 /* As the socket's owner does whenever it finds nothing more. */
@@ -651,6 +726,8 @@ int main(void)
 		cmocka_unit_test(credit__for_what_is_around_messages__cannot_be_saved_up),
 		cmocka_unit_test(sealed_connection__has_eight_times_the_bound),
 		cmocka_unit_test(subscriber__that_sends_anything_else__is_cut_off),
+		cmocka_unit_test(
+			sealed_frame__that_is_forged_or_no_subscription__is_not_opened),
 		cmocka_unit_test(topics__without_end__cut_off_the_one_with_the_most),
 		cmocka_unit_test(subscriptions__that_nobody_takes__wait_outside),
 		cmocka_unit_test(burst__of_subscriptions__is_read_in_small_pieces),
