@@ -55,7 +55,8 @@ void backoff_leave_all(struct backoff **list, size_t count);
 /* Until when no request may go there; 0 = one may now. */
 uint64_t backoff_until(const struct backoff *b, uint64_t now_ms);
 /* Returns the first of a list, from `first` on and all around, without `skip`, to which a request
- * may go; else the one to which it may soonest, and when. */
+ * may go; else the one to which it may soonest, and when; where none is left but `skip` 0 and
+ * UINT64_MAX. */
 size_t backoff_pick(struct backoff *const *list, size_t count, size_t first, size_t skip,
 	uint64_t now_ms, uint64_t *ret_until_ms);
 

@@ -236,6 +236,8 @@ static void pick__takes_the_first_that_does_not_back_off__else_the_soonest(void 
 	assert_int_equal(backoff_pick(list, 3, 0, BACKOFF_NONE, now_ms, &until_ms), 1);
 	assert_int_equal(until_ms, now_ms + 20001);
 	assert_int_equal(backoff_pick(list, 3, 0, 1, now_ms, &until_ms), 0);
+	assert_int_equal(backoff_pick(list, 1, 0, 0, now_ms, &until_ms), 0); /* none is left */
+	assert_true(until_ms == UINT64_MAX);
 	backoff_leave_all(list, 3);
 	backoff_leave_all(NULL, 3);
 }
