@@ -4,6 +4,7 @@
  */
 #include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/core.h"
+#include "tests/unit/fixture/minisign_signer.h"
 
 #include "config/inspect.h"
 
@@ -19,6 +20,22 @@ struct scenario {
 	const char *shows; /* at the end; NULL: NEWEST */
 };
 
+static struct signer signer;
+static char verify[128]; /* "" = nobody signs */
+
+static void server_offers(const char *text, const char *rev)
+{
+	const struct signer_job job = {.document = text,
+		.len = strlen(text),
+		.comment = rev,
+		.comment_len = strlen(rev)};
+	char file[SIGNER_FILE];
+
+	server_has(text);
+	if (verify[0])
+		world_put_bytes("/web.yaml.minisig", file, signer_file(&signer, &job, file));
+}
+
 static void begin(const struct scenario *s)
 {
 	static char place[SCRATCH_PATH + 32];
@@ -28,7 +45,7 @@ static void begin(const struct scenario *s)
 	core.from = s->from;
 	scratch_write(core.dir, "schema.json", "{\"type\": \"object\"}", 18);
 	world_put("/base.yaml", "b: 1\n");
-	server_has("n: 1\nm: 1\n");
+	server_offers("n: 1\nm: 1\n", "rev=1");
 	agent_starts(s->extra);
 	if (s->before)
 		s->before();
@@ -38,7 +55,7 @@ static void finish(const struct scenario *s)
 {
 	if (s->after)
 		s->after();
-	server_has(NEWEST);
+	server_offers(NEWEST, "rev=9");
 	for (int i = 0; i < 3; i++) {
 		world_advance(2 * SECOND);
 		pull();
@@ -85,6 +102,11 @@ static void rename_bytes(void)
 static void put_new(void)
 {
 	server_has("n: 2\nm: 1\n");
+}
+
+static void put_newest(void)
+{
+	server_offers(NEWEST, "rev=9");
 }
 
 static void be_published(void)
@@ -273,6 +295,18 @@ SCENARIO(rollout__without_memory__holds_nothing_for_ever,
 	.extra = "rollout: {server: main, path: /rollout.yaml}", .before = hold_a_version,
 	.does = pull, .shows = "n: 1\nm: 1\n")
 
+static void signed_version__without_memory__is_not_rejected_for_ever(void **state)
+{
+	const struct scenario s = {.extra = verify, .before = put_newest, .does = pull};
+
+	(void)state;
+	signer_init(&signer, 1);
+	snprintf(verify, sizeof(verify), "verify: {public_key: \"%s\"}", signer.text);
+	fail_each(&s);
+	signer_fini(&signer);
+	verify[0] = '\0';
+}
+
 static void config__without_memory__is_none(void **state)
 {
 	(void)state;
@@ -314,6 +348,7 @@ int main(void)
 		CORE_TEST(overrides__that_fail_their_probe_without_memory__harm_nothing),
 		CORE_TEST(explanation__without_memory__is_cut),
 		CORE_TEST(rollout__without_memory__holds_nothing_for_ever),
+		CORE_TEST(signed_version__without_memory__is_not_rejected_for_ever),
 		CORE_TEST(config__without_memory__is_none),
 	};
 

@@ -726,8 +726,7 @@ int main(void)
 		cmocka_unit_test(credit__for_what_is_around_messages__cannot_be_saved_up),
 		cmocka_unit_test(sealed_connection__has_eight_times_the_bound),
 		cmocka_unit_test(subscriber__that_sends_anything_else__is_cut_off),
-		cmocka_unit_test(
-			sealed_frame__that_is_forged_or_no_subscription__is_not_opened),
+		cmocka_unit_test(sealed_frame__that_is_forged_or_no_subscription__is_not_opened),
 		cmocka_unit_test(topics__without_end__cut_off_the_one_with_the_most),
 		cmocka_unit_test(subscriptions__that_nobody_takes__wait_outside),
 		cmocka_unit_test(burst__of_subscriptions__is_read_in_small_pieces),

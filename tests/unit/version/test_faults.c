@@ -342,6 +342,76 @@ static void ledger__with_each_allocation_failing__stays_whole(void **state)
 	close(at);
 }
 
+static int pin(struct ledger *l)
+{
+	return ledger_pin(l, 5, "ann", "reason", "abc");
+}
+
+static int suspend(struct ledger *l)
+{
+	return ledger_suspend(l, 5, "ann", "reason");
+}
+
+static int override(struct ledger *l)
+{
+	return ledger_override(l, "k", "1", 5, "ann", "reason");
+}
+
+static int reject(struct ledger *l)
+{
+	return ledger_reject(l, "abc", "guard", "x", 1, "why");
+}
+
+static int copy_overrides(struct ledger *l)
+{
+	struct ledger from = {.pin.until_ms = 0};
+	int r;
+
+	fault_memory.paused++;
+	assert_int_equal(override(&from), 0);
+	fault_memory.paused--;
+	r = ledger_copy_overrides(l, &from);
+	ledger_drop_override(&from, "k");
+	free(from.overrides);
+	return r;
+}
+
+static int write_text(struct ledger *l)
+{
+	struct buffer out;
+	int r;
+
+	buffer_init(&out, 1u << 16);
+	r = ledger_write(l, &out);
+	buffer_fini(&out);
+	return r;
+}
+
+static void operation_of_ledger__with_each_allocation_failing__says_so(void **state)
+{
+	static int (*const operations[])(struct ledger *) = {
+		pin, suspend, override, reject, ledger_reserve_revs, copy_overrides, write_text};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(operations) / sizeof(operations[0]); i++)
+		for (unsigned n = 1;; n++) {
+			struct ledger *l = calloc(1, sizeof(*l));
+			int r;
+
+			fault_memory.seen = 0;
+			fault_memory.nth = n;
+			r = operations[i](l);
+			fault_memory.nth = 0;
+			ledger_free(l);
+			if (fault_memory.seen < n) {
+				assert_true(n > 1);
+				assert_int_equal(r, 0);
+				break;
+			}
+			assert_int_equal(r, -ENOMEM);
+		}
+}
+
 static void load_of_ledger__with_each_allocation_failing__forgets_nothing(void **state)
 {
 	int at = open_place(), r;
@@ -392,7 +462,8 @@ int main(void)
 		TEST(load__with_each_allocation_failing__gives_no_older_version),
 		TEST(ledger__with_each_allocation_failing__stays_whole),
 		TEST(load_of_ledger__with_each_allocation_failing__forgets_nothing),
+		TEST(operation_of_ledger__with_each_allocation_failing__says_so),
 	};
 
-	return fault_memory_run(tests, 4);
+	return fault_memory_run(tests, 5);
 }

@@ -1,8 +1,9 @@
-/* Numbers and epochs, as etcd and Consul write them. */
+/* Numbers and epochs, as etcd and Consul write them, and what their refusals say. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -75,6 +76,52 @@ static void epoch__of_more_or_fewer_or_other_words__is_none(void **state)
 	assert_false(kv_epoch(NULL, n, 2));
 }
 
+static void words__end_at_the_line_and_are_printable(void **state)
+{
+	static const struct {
+		const char *text, *words;
+	} table[] = {{"", ""}, {"no", "no"}, {"no\n", "no"}, {"no\r\n", "no"}, {"no\n\r\n\n", "no"},
+		{"\n", ""}, {"\r\n", ""}, {"\r", ""}, {"no\r", "no"}, {"\rno", "?no"},
+		{"a\nb", "a?b"}, {"\rn\n", "?n"}, {" ~\x1f\x7f\x80", " ~???"}};
+	char words[KV_WORDS], longest[KV_WORDS + 2];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		/* of its size exactly, so that a sanitizer sees what reads beyond it */
+		size_t len = strlen(table[i].text);
+		char *text = len ? strndup(table[i].text, len) : NULL;
+
+		kv_words(text ? text : "", len, words);
+		free(text);
+		assert_string_equal(words, table[i].words);
+	}
+	memset(longest, 'x', sizeof(longest));
+	kv_words(longest, sizeof(longest), words);
+	assert_int_equal(strlen(words), KV_WORDS - 1);
+	assert_int_equal(strspn(words, "x"), KV_WORDS - 1);
+}
+
+static void unreadable__names_neither_a_key_nor_a_remedy(void **state)
+{
+	static const struct {
+		const char *message, *words;
+	} table[] = {{"'[' expected near 'secret'", "'[' expected"},
+		{"too deep: see max_depth", "too deep"}, {"it has \"secret\" twice", "it has"},
+		{"no map", "no map"}, {" ", ""}, {": x", ""}, {"a: b near 'c'", "a"},
+		{" near 'c'", ""}};
+	struct document_error e = {.line = 1};
+	char why[FILE_WHY], expected[FILE_WHY];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		snprintf(e.message, sizeof(e.message), "%s", table[i].message);
+		kv_unreadable("etcd", &e, why);
+		snprintf(expected, sizeof(expected), "the answer of etcd cannot be read: %s",
+			table[i].words);
+		assert_string_equal(why, expected);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -82,6 +129,8 @@ int main(void)
 		cmocka_unit_test(epoch__of_as_many_numbers__is_read),
 		cmocka_unit_test(epoch__with_a_number_longer_than_any__is_none),
 		cmocka_unit_test(epoch__of_more_or_fewer_or_other_words__is_none),
+		cmocka_unit_test(words__end_at_the_line_and_are_printable),
+		cmocka_unit_test(unreadable__names_neither_a_key_nor_a_remedy),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
