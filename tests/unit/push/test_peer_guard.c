@@ -15,8 +15,10 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <unistd.h>
 #include <pthread.h>
@@ -35,6 +37,34 @@ struct line { /* a connection */
 };
 
 static int failed; /* the line; cmocka's asserts are for its own thread */
+
+/* ---- time ---- */
+
+static bool late;              /* the clock stands at the last moment of a second */
+static struct timespec waited; /* until when a thread last waited, at most */
+static unsigned waits;
+
+int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	int r = (int)syscall(SYS_clock_gettime, clock, ret);
+
+	if (late)
+		*ret = (struct timespec){.tv_sec = 1000, .tv_nsec = 999999999};
+	return r;
+}
+
+int pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m, const struct timespec *until)
+{
+	static int (*genuine)(pthread_cond_t *, pthread_mutex_t *, const struct timespec *);
+
+	if (!genuine)
+		*(void **)&genuine = dlsym(RTLD_NEXT, "pthread_cond_timedwait");
+	waited = *until;
+	waits++;
+	return genuine(c, m, until);
+}
+
+/* ---- connections ---- */
 
 #define CHECK(it)                                                                                  \
 	do {                                                                                       \
@@ -464,7 +494,11 @@ static void name_what_nobody_takes(void)
 	CHECK(peer_guard_passed() - passed == n * WAITING_WEB);
 	CHECK(n == PEER_GUARD_WAITING / WAITING_WEB + 1);
 	CHECK(owner_is_woken());
+	waits = 0;
+	late = true;
 	CHECK(recv(l.ours, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN);
+	late = false;
+	CHECK(waits == 1 && waited.tv_sec == 1001 && waited.tv_nsec == 999999);
 	peer_guard_taken(passed); /* nothing of it */
 	CHECK(!owner_is_woken());
 	CHECK(recv(l.ours, &byte, 1, MSG_DONTWAIT) < 0 && owner_is_woken());
