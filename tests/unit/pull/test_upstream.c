@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -254,6 +255,71 @@ static void retry__after_very_short_rests__asks_each_address_once(void **state)
 		if (n < 2)
 			upstream_retry(s, &t);
 	}
+	unmake_server(s);
+	loop_free(l);
+}
+
+static void assert_lines(const char *text, const char *words, unsigned times)
+{
+	unsigned n = 0;
+
+	for (const char *at = text; (at = strstr(at, words)); at++)
+		n++;
+	if (n != times)
+		fail_msg("%u times \"%s\":\n%s", times, words, text);
+}
+
+/* All addresses fail, and then one answers. */
+static void fail_and_recover(struct upstream *s, struct upstream_task *t)
+{
+	const struct http_client_response good = {.result = HTTP_CLIENT_OK, .status = 200};
+	struct http_client_response refused = {.result = HTTP_CLIENT_REFUSED};
+
+	snprintf(refused.message, sizeof(refused.message), "nobody listens");
+	upstream_submit(s, t, UINT64_MAX);
+	while (upstream_ended(s, t, &refused))
+		upstream_retry(s, t);
+	now_ms += 5; /* they have rested */
+	for (int i = 0; i < 2; i++) {
+		upstream_submit(s, t, UINT64_MAX);
+		upstream_ended(s, t, &good);
+	}
+}
+
+static void ended__at_one_address_and_at_all__is_a_line_each(void **state)
+{
+	unsigned begun = 0;
+	struct upstream_task t = {.slot_ready = goes, .slot_lost = does_not_wait, .arg = &begun};
+	struct upstream_address_status a[2];
+	struct upstream *s;
+	struct captured log;
+	struct sys sys;
+	struct loop *l = open_site(&sys, &s, lists[0]);
+	char text[8192], line[200];
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++)
+		upstream_address_status(s, i, &a[i]);
+	log = captured_begin(STDERR_FILENO);
+	log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	fail_and_recover(s, &t);
+	fail_and_recover(s, &t); /* within the minute: it is news again */
+	captured_read(&log, text, sizeof(text));
+	captured_end(&log);
+	assert_int_equal(begun, 10);
+	for (size_t i = 0; i < 2; i++) {
+		snprintf(line, sizeof(line),
+			"address in backoff: using another one url=%s why=\"nobody listens\" "
+			"backoff_ms=1\n",
+			a[i].url);
+		assert_lines(text, line, 2);
+	}
+	assert_lines(text, "address in backoff: using another one", 4);
+	snprintf(line, sizeof(line), "server in backoff: pulls deferred server=%s backoff_ms=1\n",
+		urls[0]);
+	assert_lines(text, line, 2);
+	snprintf(line, sizeof(line), "the server answers again url=%s\n", a[0].url);
+	assert_lines(text, line, 2);
 	unmake_server(s);
 	loop_free(l);
 }
@@ -647,6 +713,7 @@ int main(void)
 		cmocka_unit_test(order__with_one_more_address__keeps_that_of_the_others),
 		cmocka_unit_test(secrets__over_plain_http__are_warned_of_at_the_start),
 		cmocka_unit_test(retry__after_very_short_rests__asks_each_address_once),
+		cmocka_unit_test(ended__at_one_address_and_at_all__is_a_line_each),
 		cmocka_unit_test(avoid__of_an_address__goes_round_and_returns_after_a_while),
 		cmocka_unit_test(ended__by_what_is_wrong_on_this_host__rests_no_address),
 		cmocka_unit_test(ended__with_a_long_sentence__keeps_all_of_it_until_it_is_well),

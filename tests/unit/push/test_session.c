@@ -719,6 +719,74 @@ static void silence__again_and_again__is_a_line_a_minute(void **state)
 		1 + 3 * 3 * HEARTBEAT_MS / 60000);
 }
 
+/* Once through everything that is logged. */
+static void live_through(const char *envelope)
+{
+	begin_far();
+	connect_wholly();
+	send_envelope("web", envelope);
+	note(SESSION_ENDED);
+	rebuild();
+	connect_wholly();
+	note(SESSION_ENDED);
+	note(SESSION_RETRIED);
+	connect_wholly();
+	send_envelope(PUSH_HEARTBEAT_TOPIC, NULL);
+	rebuild();
+	note(SESSION_CONNECTED);
+	expect_failure(SESSION_BROKEN, PUSH_REFUSED, "protocol");
+	rebuild();
+	connect_wholly();
+	expect_failure(SESSION_CUT, PUSH_CONNECTING, "memory");
+}
+
+static void each_change__is_a_line_of_an_agent_or_of_a_relay(void **state)
+{
+	static const struct {
+		const char *of_agent, *of_relay;
+		unsigned times;
+	} lines[] = {
+		{"push channel connected endpoint=tcp://192.0.2.1:7377\n",
+			"upstream connected endpoint=tcp://192.0.2.1:7377\n", 4},
+		{"push channel lost: reconnecting; pulls go on by interval endpoint=tcp",
+			"upstream lost: reconnecting endpoint=tcp", 1},
+		{"push channel lost again: it comes and goes; logged once a minute endpoint=",
+			"upstream lost again: it comes and goes; logged once a minute "
+			"endpoint=",
+			1},
+		{"push channel silent: pulling, and making a new socket endpoint=tcp",
+			"upstream silent: all agents pull; making a new socket endpoint=tcp", 1},
+		{"push channel rebuilt: the socket received nothing any more endpoint=tcp",
+			"upstream rebuilt: the socket received nothing any more endpoint=tcp", 1},
+		{"push channel refused: pulls go on by interval endpoint=tcp",
+			"upstream refused: trying again endpoint=tcp", 1},
+		{"push channel not connected: pulls go on by interval endpoint=tcp",
+			"upstream not connected: trying again endpoint=tcp", 1},
+		{"invalid envelope of a push message: taking the bare topic endpoint=tcp",
+			"invalid envelope of a push message: taking the bare topic "
+			"endpoint=tcp",
+			1},
+	};
+	struct captured log;
+	char said[8192];
+
+	(void)state;
+	for (int relays = 0; relays < 2; relays++) {
+		listener = (struct subscriber_listener){.relays = relays};
+		log = captured_begin(STDERR_FILENO);
+		log_setup(LOG_LEVEL_DEBUG, LOG_FORMAT_TEXT);
+		live_through("{nonsense");
+		captured_read(&log, said, sizeof(said));
+		captured_end(&log);
+		for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+			const char *words = relays ? lines[i].of_relay : lines[i].of_agent;
+
+			if (count_words(said, words) != lines[i].times)
+				fail_msg("%u times %s:\n%s", lines[i].times, words, said);
+		}
+	}
+}
+
 /* The owner reads messages before events. */
 static void heartbeat__before_the_event_of_its_connection__counts(void **state)
 {
@@ -767,6 +835,7 @@ int main(void)
 		CASE(connected__pulls_at_once),
 		CASE(connection__that_is_made_again__is_silent_only_after_a_heartbeat),
 		CASE(silence__again_and_again__is_a_line_a_minute),
+		CASE(each_change__is_a_line_of_an_agent_or_of_a_relay),
 		CASE(heartbeat__before_the_event_of_its_connection__counts),
 	};
 
