@@ -792,6 +792,44 @@ static void failures__in_a_row__wait_longer_at_one_address_after_the_other(void 
 	assert_int_equal(until_asked(), 250);
 }
 
+static void failures__and_the_end_of_them__are_a_line_each(void **state)
+{
+	static const struct {
+		const char *words;
+		unsigned times;
+	} lines[] = {{"watch failed: changes are seen at the interval server=main path=/a "
+		      "why=\"it is busy\"\n",
+			     1},
+		{"watch failed: ", 2}, {"why=\"it is busy\" repeated=1\n", 1},
+		{"watching again server=main path=/a\n", 2}, {"watching again", 2}};
+	struct captured log = captured_begin(STDERR_FILENO);
+	char said[4096];
+
+	(void)state;
+	begin(SETTINGS_APOLLO);
+	log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	for (int i = 0; i < 2; i++) {
+		for (int k = 0; k < 2; k++) { /* the second is not news */
+			answer(200, "busy");
+			until_asked();
+		}
+		answer(200, "nothing");
+		until_asked();
+		answer(200, "nothing");
+		pass(LOG_LIMIT_MS);
+	}
+	captured_read(&log, said, sizeof(said));
+	captured_end(&log);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) {
+		unsigned n = 0;
+
+		for (const char *at = said; (at = strstr(at, lines[i].words)); at++)
+			n++;
+		if (n != lines[i].times)
+			fail_msg("%u times %s:\n%s", lines[i].times, lines[i].words, said);
+	}
+}
+
 static void failures__of_many_hosts__are_not_repeated_in_step(void **state)
 {
 	uint64_t least_ms = UINT64_MAX, most_ms = 0;
@@ -1167,6 +1205,7 @@ int main(void)
 		CASE(backoff__by_a_watch_that_is_turned_away__is_that_of_the_address),
 		CASE(backoff__of_a_watch_that_was_held__counts_only_if_it_is_turned_away),
 		CASE(failures__in_a_row__wait_longer_at_one_address_after_the_other),
+		CASE(failures__and_the_end_of_them__are_a_line_each),
 		CASE(failures__of_many_hosts__are_not_repeated_in_step),
 		CASE(request__that_cannot_be_made__is_a_failure),
 		CASE(stream__that_stood_for_long_and_breaks__is_begun_at_once_where_it_stood),
