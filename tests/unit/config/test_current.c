@@ -313,6 +313,21 @@ static void publication__that_fails_after_the_file__is_put_back_whatever_drift_s
 	assert_logged("restoring the files of the current version");
 }
 
+static void publication__that_fails_between_two_repairs__is_put_back_at_once(void **state)
+{
+	(void)state;
+	begin("");
+	somebody_writes("harm");
+	assert_shows("n: 1\n");
+	somebody_writes("more harm"); /* within a second: left for the rest of it */
+	assert_shows("more harm");
+	snapshot_is_blocked();
+	pull_of("n: 2\n");
+	assert_outcome(CONFIG_FAILED);
+	assert_shows("n: 1\n");
+	assert_logged("restoring the files of the current version");
+}
+
 static void operators_change__that_fails_after_the_file__is_healed(void **state)
 {
 	(void)state;
@@ -846,6 +861,7 @@ int main(void)
 		CORE_TEST(run__whose_places_cannot_be_opened__fails),
 		CORE_TEST(publication__that_fails_after_the_file__puts_the_old_file_back),
 		CORE_TEST(publication__that_fails_after_the_file__is_put_back_whatever_drift_says),
+		CORE_TEST(publication__that_fails_between_two_repairs__is_put_back_at_once),
 		CORE_TEST(operators_change__that_fails_after_the_file__is_healed),
 		CORE_TEST(older__is_the_proven_one_however_old_it_is),
 		CORE_TEST(older__without_a_proven_one__is_the_newest_before),
