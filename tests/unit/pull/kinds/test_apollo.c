@@ -625,6 +625,33 @@ static void watch__each_answer__tells_what_changed(void **state)
 	}
 }
 
+static void watch__an_answer_beyond_the_bound__is_not_read(void **state)
+{
+	(void)state;
+	for (size_t more = 0; more < 2; more++) {
+		struct kind_watched item = {.path = "/app/default/application", .version = ""};
+		struct told told = {{0}};
+		struct round r;
+		struct kind_watch w = {.place = &r.place,
+			.items = &item,
+			.count = 1,
+			.changed = changed,
+			.arg = &told};
+		struct buffer *body = &r.response.body;
+
+		begin(&r, item.path);
+		r.response.status = 200;
+		buffer_append_string(body, "[" NOTE("application", "1") "]");
+		while (body->len < KIND_MAX_NEWS + more)
+			buffer_append(body, " ", 1);
+		assert_int_equal(body->error, 0);
+		assert_int_equal(
+			kind_apollo.watch_read(&w, &r.response, r.answer.why), more ? -EPROTO : 0);
+		assert_int_equal(told.count[0], !more);
+		round_end(&r);
+	}
+}
+
 /* ---- a server of the test's own ---- */
 
 static void decode(const char *text, struct buffer *out)
@@ -738,6 +765,7 @@ int main(void)
 		cmocka_unit_test(watch__as_many_as_there_may_be__fit_into_a_url),
 		cmocka_unit_test(watch__one_app_and_cluster__go_together),
 		cmocka_unit_test(watch__each_answer__tells_what_changed),
+		cmocka_unit_test(watch__an_answer_beyond_the_bound__is_not_read),
 		cmocka_unit_test(watch__random_names_and_ids__are_in_step_with_a_server),
 	};
 

@@ -564,6 +564,31 @@ static void watch__each_answer__tells_what_changed_and_moves_on(void **state)
 	}
 }
 
+/* A larger one may mean any change. */
+static void watch__an_answer_beyond_the_bound__is_not_read(void **state)
+{
+	size_t len = strlen(KEY);
+	char *body = malloc(KIND_MAX_NEWS + 2);
+
+	(void)state;
+	assert_non_null(body);
+	for (size_t more = 0; more < 2; more++) {
+		struct watch w;
+
+		memset(body, ' ', KIND_MAX_NEWS + more);
+		memcpy(body, KEY, len);
+		body[KIND_MAX_NEWS + more] = '\0';
+		watch_begin(&w, "/app/web.yaml", 150);
+		w.watch.answered = answered;
+		w.item.count = 1;
+		assert_int_equal(come(&w, 200, "200", body), 0);
+		assert_string_equal(w.told, more ? "* -;" : "<200>;app/web.yaml 200;");
+		assert_int_equal(w.item.count, !more);
+		assert_int_equal(w.item.position, 200);
+	}
+	free(body);
+}
+
 static void watch__that_is_refused__stays_where_it_is(void **state)
 {
 	static const struct {
@@ -640,6 +665,7 @@ int main(void)
 		cmocka_unit_test(watch__first__asks_without_an_index),
 		cmocka_unit_test(watch__from_an_index__waits_four_to_five_minutes),
 		cmocka_unit_test(watch__each_answer__tells_what_changed_and_moves_on),
+		cmocka_unit_test(watch__an_answer_beyond_the_bound__is_not_read),
 		cmocka_unit_test(watch__that_is_refused__stays_where_it_is),
 		cmocka_unit_test(watch__of_keys_that_were_all_deleted__counts_from_none),
 	};

@@ -946,6 +946,29 @@ static void watch__a_recorded_one__tells_each_change_and_where_it_stands(void **
 	assert_int_equal(w.items[1].position, 0);
 }
 
+static void watch__a_line_beyond_the_bound__begins_anew(void **state)
+{
+	static const char line[] = NEWS("1", PUT(WEB, ",\"value\":\"YTogMQo=\"", "7"));
+	char *body = malloc(KIND_MAX_NEWS + 2);
+
+	(void)state;
+	assert_non_null(body);
+	for (size_t more = 0; more < 2; more++) {
+		struct watch w;
+
+		memset(body, ' ', KIND_MAX_NEWS + more);
+		memcpy(body, line, sizeof(line) - 1);
+		body[KIND_MAX_NEWS + more] = '\0';
+		watch_begin(&w, 3, 3);
+		assert_int_equal(come(&w, 200, body), more ? -ESTALE : 0);
+		if (more)
+			assert_string_equal(w.why, "more came by the watch than is read");
+		else
+			assert_string_equal(w.told, "0 /app/web.yaml 7;");
+	}
+	free(body);
+}
+
 static void watch__a_fragment__may_be_followed_by_the_same_revision(void **state)
 {
 	struct watch w;
@@ -1166,6 +1189,7 @@ int main(void)
 		cmocka_unit_test(watch__of_a_single_key__brings_what_a_pull_would_bring),
 		cmocka_unit_test(watch__of_several__is_one_request),
 		cmocka_unit_test(watch__a_recorded_one__tells_each_change_and_where_it_stands),
+		cmocka_unit_test(watch__a_line_beyond_the_bound__begins_anew),
 		cmocka_unit_test(watch__a_fragment__may_be_followed_by_the_same_revision),
 		cmocka_unit_test(watch__from_compacted_revisions__begins_anew),
 		cmocka_unit_test(watch__of_a_server_that_went_back__begins_anew),

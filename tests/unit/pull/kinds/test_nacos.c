@@ -706,6 +706,35 @@ static void watch__each_answer__tells_what_changed(void **state)
 	}
 }
 
+static void watch__an_answer_beyond_the_bound__is_not_read(void **state)
+{
+	(void)state;
+	for (size_t more = 0; more < 2; more++) {
+		struct kind_watched item = {.path = "/G/a", .version = ""};
+		struct told told = {{0}};
+		struct round r;
+		struct kind_watch w = {.place = &r.place,
+			.items = &item,
+			.count = 1,
+			.changed = changed,
+			.arg = &told};
+		struct buffer *body = &r.response.body;
+
+		begin(&r, 1);
+		r.response.status = 200;
+		buffer_append_string(body, more ? "xx%02G%01" : "x%02G%01");
+		while (body->len < KIND_MAX_NEWS - 8)
+			buffer_append_string(body, "x%02G%01");
+		buffer_append_string(body, "a%02G%01\n");
+		assert_int_equal(body->error, 0);
+		assert_int_equal(body->len, KIND_MAX_NEWS + more + 1);
+		assert_int_equal(
+			kind_nacos.watch_read(&w, &r.response, r.answer.why), more ? -EPROTO : 0);
+		assert_int_equal(told.count[0], !more);
+		round_end(&r);
+	}
+}
+
 /* A server of the test's own: decodes a form's value, appends it. */
 static void decode(const char *text, struct buffer *out)
 {
@@ -812,6 +841,7 @@ int main(void)
 		cmocka_unit_test(watch__the_hold__is_half_a_minute_more_or_less),
 		cmocka_unit_test(watch__with_the_api_of_3__is_refused),
 		cmocka_unit_test(watch__each_answer__tells_what_changed),
+		cmocka_unit_test(watch__an_answer_beyond_the_bound__is_not_read),
 		cmocka_unit_test(watch__random_names__arrive_whole_and_come_back),
 	};
 
