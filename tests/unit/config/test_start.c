@@ -586,6 +586,26 @@ static void start__not_possible_until_the_pull_has_ended__keeps_the_operators_ve
 	assert_outcome(CONFIG_HELD);
 }
 
+static void start__not_possible_when_a_new_version_comes__publishes_nothing_before(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	agent_crashes();
+	core_make("");
+	server_has("n: 3\n");
+	disk_fails(CALL_READ, 3, true, EMFILE);
+	config_start(core.config, true);
+	world_turn();
+	assert_outcome(CONFIG_FAILED);
+	assert_error("the state directory cannot be read now");
+	assert_generation(0);
+	disk_recovers();
+	assert_shows("n: 2\n");
+	pull();
+	assert_shows("n: 3\n");
+	assert_generation(3);
+}
+
 static void start__without_a_descriptor_at_any_call__is_finished_by_a_run(void **state)
 {
 	(void)state;
@@ -926,6 +946,7 @@ int main(void)
 		CORE_TEST(start__in_every_phase_of_a_crash__shows_old_or_new_whole),
 		CORE_TEST(start__pinned_by_an_older_agent__keeps_the_newest),
 		CORE_TEST(start__pinned__with_newer_versions_of_overrides__finds_the_pinned_bytes),
+		CORE_TEST(start__not_possible_when_a_new_version_comes__publishes_nothing_before),
 		CORE_TEST(start__without_a_descriptor_at_any_call__is_finished_by_a_run),
 		CORE_TEST(start__after_a_boot__does_not_know_the_age),
 		CORE_TEST(
