@@ -18,6 +18,7 @@ struct scenario {
 	void (*does)(void); /* without memory */
 	void (*after)(void);
 	const char *shows; /* at the end; NULL: NEWEST */
+	const char *logs;  /* of at least one of the allocations; or NULL */
 };
 
 static struct signer signer;
@@ -25,10 +26,8 @@ static char verify[128]; /* "" = nobody signs */
 
 static void server_offers(const char *text, const char *rev)
 {
-	const struct signer_job job = {.document = text,
-		.len = strlen(text),
-		.comment = rev,
-		.comment_len = strlen(rev)};
+	const struct signer_job job = {
+		.document = text, .len = strlen(text), .comment = rev, .comment_len = strlen(rev)};
 	char file[SIGNER_FILE];
 
 	server_has(text);
@@ -72,6 +71,8 @@ static void finish(const struct scenario *s)
 
 static void fail_each(const struct scenario *s)
 {
+	bool logged = !s->logs;
+
 	for (int round = 0; round < 2; round++) {
 		for (unsigned n = 1;; n++) {
 			bool hit;
@@ -83,12 +84,15 @@ static void fail_each(const struct scenario *s)
 			s->does();
 			fault_memory.nth = 0;
 			hit = fault_memory.seen >= n;
+			logged = logged || core_count_log(s->logs) > 0;
 			finish(s);
 			if (!hit)
 				break;
 			assert_in_range(n, 1, MOST);
 		}
 	}
+	if (!logged)
+		fail_msg("no line has \"%s\"", s->logs);
 }
 
 /* ---- what is done without memory ---- */
@@ -264,7 +268,7 @@ SCENARIO(pull__of_two_layers_without_memory__is_finished_by_the_next, .extra = "
 	.before = put_new, .does = pull, .shows = "b: 1\nn: 9\nm: 9\n")
 SCENARIO(same_bytes__without_memory__change_nothing, .extra = "", .does = rename_bytes)
 SCENARIO(rejection__without_memory__is_found_again, .extra = "check: [/bin/true, '{path}']",
-	.does = reject)
+	.does = reject, .logs = "out of memory: a verdict is forgotten config=web check=")
 SCENARIO(format_program__without_memory__runs_again, .extra = "format: {run: [/bin/cat]}",
 	.before = put_new, .does = pull, .shows = "made: " NEWEST)
 SCENARIO(set_of_files__without_memory__is_finished_by_the_next, .extra = "", .set = true,
@@ -272,7 +276,8 @@ SCENARIO(set_of_files__without_memory__is_finished_by_the_next, .extra = "", .se
 		"as: b.yaml}]",
 	.before = put_new, .does = pull)
 SCENARIO(rollback__without_memory__is_answered, .extra = "guard: {max_changes: 9}",
-	.before = be_published, .does = roll_back)
+	.before = be_published, .does = roll_back,
+	.logs = "out of memory: what was decided is known after a restart only config=web")
 SCENARIO(override__without_memory__is_answered, .extra = "", .does = override,
 	.after = forget_overrides)
 SCENARIO(override__that_ends_without_memory__ends_later, .extra = "",

@@ -312,6 +312,22 @@ static void override__of_any_key_and_value__stands_on_top(void **state)
 	}
 }
 
+static void override__of_many_short_values__is_used(void **state)
+{
+	char list[2 * 1000 + 2] = "[";
+	struct work w;
+
+	(void)state;
+	for (size_t i = 0; i < 1000; i++)
+		memcpy(list + 2 * i, i ? ",1" : "[1", 2);
+	memcpy(list + 2 * 1000, "]", 2);
+	begin(&w, ONE);
+	add(&w, "yaml", "a: 1\n");
+	override(&w, "a", list);
+	assert_int_equal(compose_it(&w), 0);
+	end(&w);
+}
+
 static void override__of_several_keys__is_one_layer_each_in_the_order_they_came(void **state)
 {
 	struct merge_layer layers[SETTINGS_MAX_LAYERS + LEDGER_MAX_OVERRIDES];
@@ -660,6 +676,7 @@ int main(void)
 		cmocka_unit_test(compose__of_a_bad_layer__says_where_and_of_several_which),
 		cmocka_unit_test(compose__of_layers_that_are_too_much_together__says_so),
 		cmocka_unit_test(override__of_any_key_and_value__stands_on_top),
+		cmocka_unit_test(override__of_many_short_values__is_used),
 		cmocka_unit_test(
 			override__of_several_keys__is_one_layer_each_in_the_order_they_came),
 		cmocka_unit_test(

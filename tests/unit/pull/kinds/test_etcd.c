@@ -260,6 +260,7 @@ static void read__not_found_empty_forbidden_unreachable__are_told_apart(void **s
 		if (!strstr(r.answer.why, table[i].why))
 			fail_msg("%zu: %s", i, r.answer.why);
 		assert_int_equal(r.answer.why[0] == '\0', table[i].verdict == KIND_USUAL);
+		assert_string_equal(r.answer.epoch, "");
 		round_end(&r);
 	}
 }
