@@ -314,6 +314,22 @@ static void read__of_what_is_no_file__says_what_it_is(void **state)
 	close(fd);
 }
 
+/* It says something about the place. */
+static void read__that_fails_in_another_way__is_no_answer(void **state)
+{
+	char name[300];
+	struct told t;
+
+	(void)state;
+	memset(name, 'n', sizeof(name) - 1);
+	name[sizeof(name) - 1] = '\0';
+	t = read_with(name, "", 100);
+	assert_int_equal(t.response.result, HTTP_CLIENT_PROTOCOL);
+	assert_int_equal(t.response.status, 0);
+	assert_int_equal(t.verdict, KIND_FAILED);
+	assert_string_equal(t.why, "the file cannot be read: File name too long");
+}
+
 static void read__of_a_file_over_the_limit__is_too_large(void **state)
 {
 	char path[SCRATCH_PATH + 16];
@@ -459,6 +475,7 @@ int main(void)
 		CASE(read__of_what_is_not_there__is_404),
 		CASE(read__of_what_is_forbidden__is_403),
 		CASE(read__of_what_is_no_file__says_what_it_is),
+		CASE(read__that_fails_in_another_way__is_no_answer),
 		CASE(read__of_a_file_over_the_limit__is_too_large),
 		CASE(read__of_an_empty_file__is_told_as_empty),
 		CASE(read__of_a_file_that_is_being_written__reads_again_and_gives_up),

@@ -727,6 +727,30 @@ static void number__of_a_descriptor_that_is_used_again__begins_anew(void **state
 	in_thread("1/ZMQbg/IO/0", read_in_turn);
 }
 
+/* Each where the table just has room for it, has not, or has far too little. */
+static void read_by_high_numbers(void)
+{
+	static const int numbers[] = {63, 64, 65, 127, 128, 129, 300, 301, 700};
+	struct line l;
+
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		line_open(&l);
+		CHECK(dup3(l.ours, numbers[i], O_CLOEXEC) == numbers[i]);
+		close(l.ours);
+		l.ours = numbers[i];
+		CHECK(pass(&l, PEER_GUARD_HELD) == PEER_GUARD_HELD);
+		CHECK(pass(&l, 1) == 0);
+		CHECK(peer_guard_take_cut(l.ours));
+		line_close(&l);
+	}
+}
+
+static void number__however_high__is_guarded(void **state)
+{
+	(void)state;
+	in_thread("1/ZMQbg/IO/0", read_by_high_numbers);
+}
+
 static void read_other_kinds(void)
 {
 	static const int families[] = {AF_INET6, AF_UNIX};
@@ -767,6 +791,7 @@ int main(void)
 		cmocka_unit_test(topics__of_a_connection_that_ended_unseen__are_forgotten),
 		cmocka_unit_test(address__of_a_peer_that_was_cut_off__is_known_where_it_has_one),
 		cmocka_unit_test(wakes__is_one_descriptor_of_the_process),
+		cmocka_unit_test(number__however_high__is_guarded),
 		cmocka_unit_test(number__of_a_descriptor_that_is_used_again__begins_anew),
 		cmocka_unit_test(ipv6_and_ipc__are_guarded_and_a_pair_of_libzmqs_own_is_not),
 		cmocka_unit_test(memory__that_is_short__cuts_a_connection_off),
