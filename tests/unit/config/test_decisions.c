@@ -572,6 +572,27 @@ static void ledger__that_is_unreadable_now__is_tried_again(void **state)
 	assert_generation(1);
 }
 
+/* Of an agent whose standard input is closed. */
+static void ledger__by_descriptor_0__is_as_good_as_any(void **state)
+{
+	int kept = fault_begin_zero();
+	bool closed;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 2\n");
+	operator_rolls_back(1);
+	operator_pins(HOUR);
+	agent_restarts();
+	agent_crashes();
+	closed = fault_end_zero(kept);
+	agent_starts("");
+	assert_shows("n: 1\n");
+	assert_non_null(core_status().pin);
+	assert_true(closed);
+}
+
 /* ---- signatures ---- */
 
 static struct signer signer;
@@ -1260,6 +1281,7 @@ int main(void)
 		CORE_TEST(ledger__whose_directory_is_unavailable__is_reported),
 		CORE_TEST(ledger__that_is_damaged__is_empty_and_said),
 		CORE_TEST(ledger__that_is_unreadable_now__is_tried_again),
+		CORE_TEST(ledger__by_descriptor_0__is_as_good_as_any),
 		SIGNED(signature__that_is_missing_wrong_or_late__rejects_until_it_is_there),
 		SIGNED(signature__that_is_new_for_the_current_bytes__changes_nothing),
 		SIGNED(older_rev__is_rejected_also_after_a_restart),

@@ -185,6 +185,27 @@ static void server__without_memory__is_none(void **state)
 	loop_free(l);
 }
 
+static void leave__makes_room_for_the_next(void **state)
+{
+	struct settings_server settings = {.urls = lists[1], .url_count = 4, .max_in_flight = 2};
+	struct loop *l = loop_new(&sys_real);
+	struct upstream *s = make_server(l, &sys_real, &settings);
+
+	(void)state;
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(upstream_join(s), 0);
+	fault_memory.seen = 0;
+	fault_memory.nth = FAULT_MEMORY_MOST; /* counts them */
+	for (int i = 0; i < 100; i++) {
+		upstream_leave(s);
+		assert_int_equal(upstream_join(s), 0);
+	}
+	fault_memory.nth = 0;
+	assert_int_equal(fault_memory.seen, 0);
+	unmake_server(s);
+	loop_free(l);
+}
+
 /* ---- from one address to the next ---- */
 
 static uint64_t now_ms;
@@ -723,6 +744,7 @@ int main(void)
 		cmocka_unit_test(line__while_no_slot_is_free__tells_who_expires_at_that_moment),
 		cmocka_unit_test(
 			withdraw__of_one_that_is_in_the_same_batch__keeps_it_from_beginning),
+		cmocka_unit_test(leave__makes_room_for_the_next),
 		cmocka_unit_test(server__without_memory__is_none),
 	};
 
