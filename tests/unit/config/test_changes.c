@@ -267,10 +267,19 @@ static void answer__without_memory__is_an_error_and_comes_later(void **state)
 	agent_starts("");
 	pull_of("n: 2\nm: {b: 1}\n");
 	for (unsigned n = 1;; n++) {
+		struct changes_entry *e;
 		struct buffer out;
+		uint64_t read = 0;
+		int r;
 
 		changes_free(changes);
 		changes = changes_new();
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		r = changes_find_missing(changes, &core.config, 1, &read, &e);
+		fault_memory.nth = 0;
+		/* of heads and their merge; entries are read again later */
+		assert_true(n > 2 || r == -ENOMEM);
 		fault_memory.seen = 0;
 		fault_memory.nth = n;
 		find_missing(9);
