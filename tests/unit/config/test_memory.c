@@ -243,10 +243,30 @@ static void hold_a_version(void)
 	put_new();
 }
 
+static uint64_t count_rejections(void)
+{
+	struct config_status s;
+	uint64_t sum = 0;
+
+	fault_memory.paused++;
+	s = core_status();
+	fault_memory.paused--;
+	for (size_t i = 0; i < CHECK_COUNT; i++)
+		sum += s.rejections_by[i];
+	return sum;
+}
+
+/* Once a run, also if the verdict is forgotten at once. */
 static void reject(void)
 {
-	pull_of("n: [\n");
-	pull_of("{}\n");
+	static const char *const bad[] = {"n: [\n", "{}\n"};
+
+	for (size_t i = 0; i < 2; i++) {
+		uint64_t before = count_rejections();
+
+		pull_of(bad[i]);
+		assert_in_range(count_rejections() - before, 0, 1);
+	}
 }
 
 /* ---- each of them ---- */
