@@ -274,12 +274,13 @@ static void answer__without_memory__is_an_error_and_comes_later(void **state)
 
 		changes_free(changes);
 		changes = changes_new();
-		fault_memory.seen = 0;
-		fault_memory.nth = n;
-		r = changes_find_missing(changes, &core.config, 1, &read, &e);
-		fault_memory.nth = 0;
-		/* of heads and their merge; entries are read again later */
-		assert_true(n > 2 || r == -ENOMEM);
+		if (fault_memory_works && n <= 2) { /* the heads, their merge */
+			fault_memory.seen = 0;
+			fault_memory.nth = n;
+			r = changes_find_missing(changes, &core.config, 1, &read, &e);
+			fault_memory.nth = 0;
+			assert_int_equal(r, -ENOMEM);
+		}
 		fault_memory.seen = 0;
 		fault_memory.nth = n;
 		find_missing(9);
