@@ -12,6 +12,8 @@
 #include <cmocka.h>
 
 #include "pull/kinds/kind.h"
+#include "tests/unit/fixture/fault_memory.h"
+#include "tests/unit/fixture/round.h"
 
 static void escape(const char *text, size_t len, const char *keep, const char *want)
 {
@@ -193,6 +195,77 @@ static void document__larger_than_its_bound__is_refused(void **state)
 	buffer_fini(&r.body);
 }
 
+/* ---- memory that runs out ---- */
+
+struct good_answer {
+	enum settings_kind kind;
+	const char *path, *type, *index, *body;
+};
+
+/* The answer is read once; the n-th allocation of that fails, 0: none. */
+static void read_answer(struct round *r, const struct good_answer *a, unsigned n)
+{
+	round_begin(r, a->kind, "http://server", a->path);
+	r->place.wall_ms = 1576478257344;
+	snprintf(r->response.content_type, sizeof(r->response.content_type), "%s", a->type);
+	snprintf(r->response.consul_index, sizeof(r->response.consul_index), "%s", a->index);
+	buffer_append_string(&r->response.body, a->body);
+	fault_memory.seen = 0;
+	fault_memory.nth = n;
+	r->verdict = kind_of(&r->server)->read(&r->place, &r->response, &r->answer);
+	fault_memory.nth = 0;
+}
+
+static void read__with_each_allocation_failing__is_the_document_or_no_answer(void **state)
+{
+	static const struct good_answer answers[] = {
+		{SETTINGS_ETCD, "/a/", "", "",
+			"{\"header\":{\"cluster_id\":\"7\",\"revision\":\"5\",\"raft_term\":\"2\"},"
+			"\"kvs\":[{\"key\":\"L2EvYg==\",\"mod_revision\":\"3\",\"value\":\"MQ==\"},"
+			"{\"key\":\"L2EvYy9k\",\"mod_revision\":\"4\",\"value\":\"Mg==\"}],"
+			"\"count\":\"2\"}"},
+		{SETTINGS_CONSUL, "/a/", "", "9",
+			"[{\"Key\":\"a/b\",\"Value\":\"MQ==\",\"CreateIndex\":1,\"ModifyIndex\":2},"
+			"{\"Key\":\"a/c/d\",\"Value\":\"Mg==\",\"CreateIndex\":1,\"ModifyIndex\":"
+			"3}]"},
+		{SETTINGS_SPRING, "/web/prod", "application/json", "",
+			"{\"name\":\"web\",\"profiles\":[\"prod\"],\"label\":null,\"version\":"
+			"\"v\","
+			"\"propertySources\":[{\"name\":\"n\",\"source\":{\"a.b[0]\":1,\"a.c\":"
+			"\"x\"}}]}"},
+		{SETTINGS_APOLLO, "/app/default/application", "", "",
+			"{\"appId\":\"app\",\"cluster\":\"default\",\"namespaceName\":"
+			"\"application\",\"configurations\":{\"a.b\":\"1\",\"a.c\":\"2\"},"
+			"\"releaseKey\":\"20170430092936-dee2d58e74515ff3\"}"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(answers) / sizeof(answers[0]); i++) {
+		struct round whole, r;
+		bool hit = true;
+
+		read_answer(&whole, &answers[i], 0);
+		if (whole.verdict != KIND_NEW)
+			fail_msg("%zu: %d %s", i, (int)whole.verdict, whole.answer.why);
+		for (unsigned n = 1; hit; n++) {
+			read_answer(&r, &answers[i], n);
+			hit = fault_memory.seen >= n;
+			if (r.verdict == KIND_NEW) {
+				assert_string_equal(r.answer.body.data, whole.answer.body.data);
+				assert_string_equal(r.answer.version, whole.answer.version);
+				assert_string_equal(r.answer.epoch, whole.answer.epoch);
+			} else {
+				assert_int_equal(r.verdict, KIND_FAILED);
+				assert_true(hit && strlen(r.answer.why) > 0);
+			}
+			round_end(&r);
+			assert_in_range(n, 1, 1000);
+		}
+		assert_int_equal(r.verdict, KIND_NEW);
+		round_end(&whole);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -205,7 +278,8 @@ int main(void)
 		cmocka_unit_test(kinds__are_found_by_the_servers_kind),
 		cmocka_unit_test(causes__have_names_of_their_own),
 		cmocka_unit_test(document__larger_than_its_bound__is_refused),
+		cmocka_unit_test(read__with_each_allocation_failing__is_the_document_or_no_answer),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }
