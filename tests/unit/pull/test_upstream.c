@@ -280,6 +280,41 @@ static void retry__after_very_short_rests__asks_each_address_once(void **state)
 	loop_free(l);
 }
 
+static void retry__of_one_that_asked_twice__waits_since_it_asked_first(void **state)
+{
+	const struct http_client_response good = {.result = HTTP_CLIENT_OK, .status = 200},
+					  refused = {.result = HTTP_CLIENT_REFUSED};
+	unsigned begun = 0;
+	struct upstream_task t[2];
+	struct upstream_status status;
+	struct upstream *s;
+	struct sys sys;
+	struct loop *l = open_site(&sys, &s, lists[0]);
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		t[i] = (struct upstream_task){
+			.slot_ready = goes, .slot_lost = does_not_wait, .arg = &begun};
+		assert_int_equal(upstream_join(s), 0);
+		upstream_submit(s, &t[i], UINT64_MAX);
+	}
+	now_ms += 500;
+	upstream_submit(s, &t[1], UINT64_MAX);
+	assert_int_equal(begun, 1);
+	now_ms += 500;
+	upstream_ended(s, &t[0], &good);
+	upstream_lift(s);
+	assert_int_equal(begun, 2);
+	assert_true(upstream_ended(s, &t[1], &refused));
+	upstream_retry(s, &t[1]);
+	assert_int_equal(begun, 3);
+	upstream_status(s, &status);
+	assert_int_equal(status.counters->latency_ms.sum, 0 + 1000 + 1000);
+	upstream_ended(s, &t[1], &good);
+	unmake_server(s);
+	loop_free(l);
+}
+
 static void assert_lines(const char *text, const char *words, unsigned times)
 {
 	unsigned n = 0;
@@ -734,6 +769,7 @@ int main(void)
 		cmocka_unit_test(order__with_one_more_address__keeps_that_of_the_others),
 		cmocka_unit_test(secrets__over_plain_http__are_warned_of_at_the_start),
 		cmocka_unit_test(retry__after_very_short_rests__asks_each_address_once),
+		cmocka_unit_test(retry__of_one_that_asked_twice__waits_since_it_asked_first),
 		cmocka_unit_test(ended__at_one_address_and_at_all__is_a_line_each),
 		cmocka_unit_test(avoid__of_an_address__goes_round_and_returns_after_a_while),
 		cmocka_unit_test(ended__by_what_is_wrong_on_this_host__rests_no_address),

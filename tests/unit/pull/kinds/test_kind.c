@@ -266,6 +266,82 @@ static void read__with_each_allocation_failing__is_the_document_or_no_answer(voi
 	}
 }
 
+static int build_request(
+	unsigned step, struct kind_request *r, const struct kind_place *place, char why[FILE_WHY])
+{
+	const struct kind *kind = kind_of(place->server);
+	struct kind_watched item = {.path = place->path, .version = ""};
+	struct kind_watch w = {.place = place, .items = &item, .count = 1};
+
+	switch (step) {
+	case 0:
+		return kind->build(place, r, why);
+	case 1:
+		return kind->login_build ? kind->login_build(place, r, why) : 0;
+	default:
+		return kind->watch_build ? kind->watch_build(&w, r, why) : 0;
+	}
+}
+
+static bool same_request(const struct kind_request *a, const struct kind_request *b)
+{
+	bool same = a->header_count == b->header_count && a->url.len == b->url.len &&
+		    a->body.len == b->body.len;
+
+	for (size_t i = 0; same && i < a->header_count; i++)
+		same = strcmp(a->headers[i], b->headers[i]) == 0;
+	return same && strcmp(a->url.data, b->url.data) == 0 &&
+	       (!a->body.len || memcmp(a->body.data, b->body.data, a->body.len) == 0);
+}
+
+static void request__with_each_allocation_failing__is_whole_or_an_error(void **state)
+{
+	static const struct {
+		enum settings_kind kind;
+		const char *path, *token;
+	} places[] = {{SETTINGS_ETCD, "/a/", "token"}, {SETTINGS_CONSUL, "/a/", NULL},
+		{SETTINGS_SPRING, "/web/prod", NULL},
+		{SETTINGS_APOLLO, "/app/default/application", NULL},
+		{SETTINGS_NACOS, "/G/web", "token"}};
+
+	(void)state;
+	for (size_t i = 0; i < 3 * sizeof(places) / sizeof(places[0]); i++) {
+		const struct settings_server server = {.kind = places[i / 3].kind, .api = 1};
+		const struct kind_place place = {.server = &server,
+			.base = "http://server",
+			.path = places[i / 3].path,
+			.user = "u",
+			.password = "p",
+			.secret = "s",
+			.token = places[i / 3].token,
+			.max_bytes = 1000};
+		struct kind_request whole;
+		char why[FILE_WHY];
+		bool hit;
+
+		kind_request_init(&whole);
+		assert_int_equal(build_request(i % 3, &whole, &place, why), 0);
+		hit = whole.url.len > 0; /* else a kind without that */
+		for (unsigned n = 1; hit; n++) {
+			struct kind_request r;
+			int e;
+
+			kind_request_init(&r);
+			fault_memory.seen = 0;
+			fault_memory.nth = n;
+			e = build_request(i % 3, &r, &place, why);
+			fault_memory.nth = 0;
+			hit = fault_memory.seen >= n;
+			if (e ? !hit : !same_request(&r, &whole))
+				fail_msg("kind %d, step %zu, allocation %u: %d", (int)server.kind,
+					i % 3, n, e);
+			kind_request_fini(&r);
+			assert_in_range(n, 1, 1000);
+		}
+		kind_request_fini(&whole);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -279,7 +355,8 @@ int main(void)
 		cmocka_unit_test(causes__have_names_of_their_own),
 		cmocka_unit_test(document__larger_than_its_bound__is_refused),
 		cmocka_unit_test(read__with_each_allocation_failing__is_the_document_or_no_answer),
+		cmocka_unit_test(request__with_each_allocation_failing__is_whole_or_an_error),
 	};
 
-	return fault_memory_run(tests, 1);
+	return fault_memory_run(tests, 2);
 }
