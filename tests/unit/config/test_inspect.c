@@ -328,6 +328,27 @@ static void held__by_a_full_disk_alone__names_no_check(void **state)
 			"again at the next pull: the status says why\"}"));
 }
 
+/* Nothing holds it: it is checked, or waits for another version that is. */
+static void held__by_nothing__says_when_it_is_published(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("check: [/bin/true, '{path}']");
+	world.programs_hang = true;
+	pull_of("n: 2\n");
+	assert_int_equal(diff_of_held(), 0);
+	assert_true(has("\"held\":{\"by\":null,\"why\":\"it is being published\"}"));
+	world.programs_hang = false;
+	world_turn();
+	world.programs_hang = true;
+	operator_overrides("n", "7", HOUR);
+	pull_of("n: 3\n");
+	assert_int_equal(diff_of_held(), 0);
+	assert_true(has("\"held\":{\"by\":null,\"why\":\"it is published at the next pull\"}"));
+	world.programs_hang = false;
+	world_turn();
+}
+
 /* After a rollback the bytes are in the state directory. */
 static void held__after_a_rollback__is_read_from_the_store(void **state)
 {
@@ -995,6 +1016,7 @@ int main(void)
 		TEST(held__by_each_decision__is_compared_with_the_current_version),
 		TEST(override__of_a_whole__counts_what_it_replaces),
 		TEST(held__by_a_full_disk_alone__names_no_check),
+		TEST(held__by_nothing__says_when_it_is_published),
 		TEST(held__after_a_rollback__is_read_from_the_store),
 		TEST(held__of_nothing__says_what_the_server_has),
 		TEST(diff__beyond_the_room__is_an_error),

@@ -170,6 +170,23 @@ static void status__of_a_first_publication__has_each_member(void **state)
 	assert_int_equal(s.override_count, 0);
 }
 
+/* A version that is bad is no failure of this host, also after one that was. */
+static void status__of_a_rejection__has_no_cause(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	disk_fails(CALL_RENAME, 1, true, ENOSPC);
+	pull_of("n: 2\n");
+	assert_int_equal(core_status().cause, KIND_CAUSE_HOST);
+	disk_recovers();
+	for (int i = 0; i < 2; i++) {
+		pull_of("n: [\n");
+		assert_outcome(CONFIG_FAILED);
+		assert_int_equal(core_status().cause, KIND_CAUSE_NONE);
+	}
+}
+
 static void status__of_a_failure__has_when_it_began_and_when_it_was_seen_last(void **state)
 {
 	int64_t published_ms, began_ms;
@@ -549,6 +566,7 @@ int main(void)
 		CORE_TEST(version_that_is_being_published__is_not_rejected),
 		CORE_TEST(version_that_could_not_be_published__is_not_rejected),
 		CORE_TEST(status__of_a_first_publication__has_each_member),
+		CORE_TEST(status__of_a_rejection__has_no_cause),
 		CORE_TEST(status__of_a_failure__has_when_it_began_and_when_it_was_seen_last),
 		CORE_TEST(status__before_anything_is_opened__knows_no_decisions),
 		CORE_TEST(next_pull__that_is_overdue__is_in_no_time),

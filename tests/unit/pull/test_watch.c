@@ -612,6 +612,18 @@ static void told__and_followed_at_once_again_and_again__is_once_a_second(void **
 	}
 }
 
+static void told__and_removed_before_it_is_followed__is_over(void **state)
+{
+	(void)state;
+	begin(SETTINGS_NACOS);
+	answer(200, "moved 0 0");
+	watch_remove(watcher, &items[0].item);
+	watch_followed(&items[0].item); /* its pull ended */
+	pass(1000);
+	assert_int_equal(net.started, 1);
+	assert_int_equal(state_of(0), WATCH_OFF);
+}
+
 static void told__and_never_followed__is_asked_again_all_the_same(void **state)
 {
 	(void)state;
@@ -1197,6 +1209,7 @@ int main(void)
 		CASE(requests__have_the_versions_and_positions_of_now),
 		CASE(told__of_what_is_watched_alone__is_asked_again_when_it_was_followed),
 		CASE(told__and_followed_at_once_again_and_again__is_once_a_second),
+		CASE(told__and_removed_before_it_is_followed__is_over),
 		CASE(told__and_never_followed__is_asked_again_all_the_same),
 		CASE(told__of_one_of_several__keeps_the_others_waiting_for_a_second_at_most),
 		CASE(told__and_others_come_or_go__is_waited_for_as_these_allow),
