@@ -283,6 +283,26 @@ static void run__whose_places_cannot_be_opened__fails(void **state)
 	assert_shows("n: 1\n");
 }
 
+static void run__whose_image_cannot_be_opened__watches_both_when_it_can(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	core_path(path, "run");
+	assert_int_equal(rmdir(path), 0);
+	scratch_write(core.dir, "run", "a file", 6);
+	server_has("n: 1\n");
+	agent_starts("");
+	assert_outcome(CONFIG_FAILED);
+	assert_null(world.entries[0].entry);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	pull();
+	assert_shows("n: 1\n");
+	assert_non_null(strstr(world.entries[0].path, "/out/web.yaml"));
+	assert_non_null(strstr(world.entries[1].path, "/run/web.snap"));
+}
+
 /* ---- a publication that fails half-way ---- */
 
 static void publication__that_fails_after_the_file__puts_the_old_file_back(void **state)
@@ -859,6 +879,7 @@ int main(void)
 		CORE_TEST(heal__whose_stored_bytes_are_lost__pulls_everything_anew),
 		CORE_TEST(heal__that_fails__rests_until_the_next_tick),
 		CORE_TEST(run__whose_places_cannot_be_opened__fails),
+		CORE_TEST(run__whose_image_cannot_be_opened__watches_both_when_it_can),
 		CORE_TEST(publication__that_fails_after_the_file__puts_the_old_file_back),
 		CORE_TEST(publication__that_fails_after_the_file__is_put_back_whatever_drift_says),
 		CORE_TEST(publication__that_fails_between_two_repairs__is_put_back_at_once),
