@@ -320,9 +320,24 @@ SCENARIO(rollout__without_memory__holds_nothing_for_ever,
 	.extra = "rollout: {server: main, path: /rollout.yaml}", .before = hold_a_version,
 	.does = pull, .shows = "n: 1\nm: 1\n")
 
+/* What was published stays the highest rev. */
+static void offer_an_older_one(void)
+{
+	bool published = core.config->current.version.generation > 1;
+
+	server_offers("n: 5\nm: 5\n", "rev=5");
+	world_advance(2 * SECOND);
+	pull();
+	if (published)
+		assert_shows(NEWEST);
+}
+
 static void signed_version__without_memory__is_not_rejected_for_ever(void **state)
 {
-	const struct scenario s = {.extra = verify, .before = put_newest, .does = pull};
+	const struct scenario s = {.extra = verify,
+		.before = put_newest,
+		.does = pull,
+		.after = offer_an_older_one};
 
 	(void)state;
 	signer_init(&signer, 1);
