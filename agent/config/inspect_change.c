@@ -37,14 +37,15 @@ static int find_rollback_generation(
 		struct candidate *v;
 		unsigned damaged;
 		bool good;
+		int r;
 
 		if (generations[i] >= seen->published.generation)
 			continue;
 		v = candidate_new();
 		if (!v)
 			return fail_no_memory(why);
-		good = candidate_load(v, store, generations[i], &damaged, ignored) == 0 &&
-		       !version_same(&v->version, &seen->published);
+		r = candidate_load(v, store, generations[i], &damaged, ignored);
+		good = r == 0 && !version_same(&v->version, &seen->published);
 		for (size_t k = 0; good && k < seen->ledger->verdict_count; k++) {
 			const struct ledger_verdict *verdict = &seen->ledger->verdicts[k];
 
@@ -52,6 +53,8 @@ static int find_rollback_generation(
 			       strcmp(verdict->sha256, v->version.sha256) != 0;
 		}
 		candidate_free(v);
+		if (r == -ENOMEM)
+			return fail_no_memory(why);
 		if (good) {
 			*ret_generation = generations[i];
 			return 0;

@@ -118,6 +118,7 @@ static int write_override(const struct ledger_override *o, struct buffer *out)
 {
 	size_t depth = 0;
 	struct buffer segment;
+	int r = 0;
 
 	buffer_init(&segment, 64u << 10);
 	json_writer_begin_object(out, NULL);
@@ -130,6 +131,8 @@ static int write_override(const struct ledger_override *o, struct buffer *out)
 			buffer_append(&segment, p, 1);
 			continue;
 		}
+		if (segment.error) /* the key would be a shorter one, or empty */
+			r = segment.error;
 		json_writer_key(out, segment.data ? segment.data : "", segment.len);
 		if (*p)
 			json_writer_begin_object(out, NULL);
@@ -142,7 +145,7 @@ static int write_override(const struct ledger_override *o, struct buffer *out)
 	buffer_append_string(out, o->value);
 	while (depth--)
 		json_writer_end_object(out);
-	return out->error;
+	return r ? r : out->error;
 }
 
 static int parse_override(
