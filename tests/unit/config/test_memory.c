@@ -134,10 +134,21 @@ static void forget_overrides(void)
 	operator_drops("n");
 }
 
+/* What was said to be done is. */
+static void assert_decided(bool pinned, bool suspended)
+{
+	const struct ledger *l = core.config->decisions.ledger;
+
+	assert_true(operator.result ||(
+		pinned == (l->pin.by != NULL) && suspended == (l->suspension.by != NULL)));
+}
+
 static void pin_and_suspend(void)
 {
 	operator_pins(HOUR);
+	assert_decided(true, false);
 	operator_suspends(HOUR);
+	assert_decided(core.config->decisions.ledger->pin.by, true);
 	operator_resumes();
 	operator_unpins();
 }
@@ -269,6 +280,12 @@ static void reject(void)
 	}
 }
 
+/* What the program made is in the state file of what is published. */
+static void find_product(void)
+{
+	assert_true(core.config->current.version.product_len > 0);
+}
+
 /* ---- each of them ---- */
 
 #define SCENARIO(name, ...)                                                                        \
@@ -290,7 +307,7 @@ SCENARIO(same_bytes__without_memory__change_nothing, .extra = "", .does = rename
 SCENARIO(rejection__without_memory__is_found_again, .extra = "check: [/bin/true, '{path}']",
 	.does = reject, .logs = "out of memory: a verdict is forgotten config=web check=")
 SCENARIO(format_program__without_memory__runs_again, .extra = "format: {run: [/bin/cat]}",
-	.before = put_new, .does = pull, .shows = "made: " NEWEST)
+	.before = put_new, .does = pull, .after = find_product, .shows = "made: " NEWEST)
 SCENARIO(set_of_files__without_memory__is_finished_by_the_next, .extra = "", .set = true,
 	.from = "[{server: main, path: /web.yaml, as: a.yaml}, {server: main, path: /base.yaml, "
 		"as: b.yaml}]",
@@ -334,10 +351,8 @@ static void offer_an_older_one(void)
 
 static void signed_version__without_memory__is_not_rejected_for_ever(void **state)
 {
-	const struct scenario s = {.extra = verify,
-		.before = put_newest,
-		.does = pull,
-		.after = offer_an_older_one};
+	const struct scenario s = {
+		.extra = verify, .before = put_newest, .does = pull, .after = offer_an_older_one};
 
 	(void)state;
 	signer_init(&signer, 1);
@@ -359,6 +374,7 @@ static void config__without_memory__is_none(void **state)
 		fault_memory.nth = n;
 		c = config_new(&core.env, core.settings->configs[0]);
 		fault_memory.nth = 0;
+		assert_true(!c || (c->run.rollout && c->run.bootstrap));
 		config_free(c);
 		settings_free(core.settings);
 		core.config = NULL;

@@ -12,6 +12,7 @@
 
 #include "version/compose.h"
 #include "document/key_path.h"
+#include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/model_random.h"
 #include "tests/unit/fixture/scratch.h"
 
@@ -668,6 +669,34 @@ static void compose__of_random_versions__is_the_same_with_and_without_kept_layer
 	assert_int_equal(shelf.bytes, 0);
 }
 
+/* Never one with a shorter key, or without an override. */
+static void compose__with_each_allocation_failing__is_the_document_or_none(void **state)
+{
+	bool hit = true;
+
+	(void)state;
+	for (unsigned n = 1; hit; n++) {
+		struct work w;
+		int r;
+
+		begin(&w, ONE);
+		add(&w, "yaml", "a: 1\nm: {k: v}\n");
+		override(&w, "m.k\\.x", "2");
+		override(&w, "a", "{\"b\": 3}");
+		fault_memory.seen = 0;
+		fault_memory.nth = n;
+		r = compose_it(&w);
+		fault_memory.nth = 0;
+		hit = fault_memory.seen >= n;
+		if (r == 0)
+			assert_document(w.c.root, "a:\n  b: 3\nm:\n  k: v\n  k.x: 2\n");
+		else
+			assert_true(hit && r == -ENOMEM && w.why[0]);
+		end(&w);
+		assert_in_range(n, 1, 1000);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -698,7 +727,8 @@ int main(void)
 		cmocka_unit_test(compose__by_kept_layers_of_another_type__parses_them_again),
 		cmocka_unit_test(
 			compose__of_random_versions__is_the_same_with_and_without_kept_layers),
+		cmocka_unit_test(compose__with_each_allocation_failing__is_the_document_or_none),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }
