@@ -616,15 +616,25 @@ int64_t ledger_next_expiry(const struct ledger *l)
 
 int ledger_copy_overrides(struct ledger *l, const struct ledger *from)
 {
+	struct ledger copy = {.override_count = 0};
+	struct ledger_override *before = l->overrides;
+	size_t count = l->override_count;
 	int r = 0;
 
-	while (l->override_count)
-		remove_override(l, l->override_count - 1);
 	for (size_t i = 0; r == 0 && i < from->override_count; i++) {
 		const struct ledger_override *o = &from->overrides[i];
 
-		r = ledger_override(l, o->key, o->value, o->until_ms, o->by, o->reason);
+		r = ledger_override(&copy, o->key, o->value, o->until_ms, o->by, o->reason);
 	}
+	if (r == 0) {
+		l->overrides = copy.overrides;
+		l->override_count = copy.override_count;
+		copy.overrides = before;
+		copy.override_count = count;
+	}
+	while (copy.override_count)
+		remove_override(&copy, copy.override_count - 1);
+	free(copy.overrides);
 	return r;
 }
 

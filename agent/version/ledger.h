@@ -110,7 +110,7 @@ bool ledger_resume(struct ledger *l);
 int ledger_override(struct ledger *l, const char *key, const char *value, int64_t until_ms,
 	const char *by, const char *reason);
 bool ledger_drop_override(struct ledger *l, const char *key);
-/* Replaces all overrides by those of another ledger. 0 or -ENOMEM: some are lost. */
+/* Replaces all overrides by those of another ledger. 0, or -ENOMEM and keeps its own. */
 int ledger_copy_overrides(struct ledger *l, const struct ledger *from);
 /* The same keys with the same values, in the same order; NULL = none. */
 bool ledger_same_overrides(const struct ledger *a, const struct ledger *b);

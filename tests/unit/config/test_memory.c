@@ -280,6 +280,21 @@ static void reject(void)
 	}
 }
 
+static void override_and_put_new(void)
+{
+	operator_overrides("n", "7", HOUR);
+	server_has("n: 2\nm: 2\n");
+}
+
+/* Readers never see a version without it. */
+static void find_override(void)
+{
+	char text[64];
+
+	assert_true(scratch_read(core.dir, "out/web.yaml", text, sizeof(text), NULL));
+	assert_non_null(strstr(text, "n: 7\n"));
+}
+
 /* What the program made is in the state file of what is published. */
 static void find_product(void)
 {
@@ -319,6 +334,8 @@ SCENARIO(override__without_memory__is_answered, .extra = "", .does = override,
 	.after = forget_overrides)
 SCENARIO(override__that_ends_without_memory__ends_later, .extra = "",
 	.before = override_for_a_moment, .does = expire)
+SCENARIO(new_version__without_memory__has_the_override, .extra = "", .before = override_and_put_new,
+	.does = pull, .after = find_override, .shows = "n: 7\nm: 9\n")
 SCENARIO(pin_and_suspension__without_memory__are_refused, .extra = "", .does = pin_and_suspend,
 	.after = forget_decisions)
 SCENARIO(heal__without_memory__is_done_later, .extra = "", .does = be_touched)
@@ -396,6 +413,7 @@ int main(void)
 		CORE_TEST(rollback__without_memory__is_answered),
 		CORE_TEST(override__without_memory__is_answered),
 		CORE_TEST(override__that_ends_without_memory__ends_later),
+		CORE_TEST(new_version__without_memory__has_the_override),
 		CORE_TEST(pin_and_suspension__without_memory__are_refused),
 		CORE_TEST(heal__without_memory__is_done_later),
 		CORE_TEST(start__without_memory__is_done_by_a_run),
