@@ -614,11 +614,20 @@ int64_t ledger_next_expiry(const struct ledger *l)
 
 /* ---- a state file that is newer ---- */
 
+static void swap_overrides(struct ledger *a, struct ledger *b)
+{
+	struct ledger_override *overrides = a->overrides;
+	size_t count = a->override_count;
+
+	a->overrides = b->overrides;
+	a->override_count = b->override_count;
+	b->overrides = overrides;
+	b->override_count = count;
+}
+
 int ledger_copy_overrides(struct ledger *l, const struct ledger *from)
 {
 	struct ledger copy = {.override_count = 0};
-	struct ledger_override *before = l->overrides;
-	size_t count = l->override_count;
 	int r = 0;
 
 	for (size_t i = 0; r == 0 && i < from->override_count; i++) {
@@ -626,12 +635,8 @@ int ledger_copy_overrides(struct ledger *l, const struct ledger *from)
 
 		r = ledger_override(&copy, o->key, o->value, o->until_ms, o->by, o->reason);
 	}
-	if (r == 0) {
-		l->overrides = copy.overrides;
-		l->override_count = copy.override_count;
-		copy.overrides = before;
-		copy.override_count = count;
-	}
+	if (r == 0)
+		swap_overrides(l, &copy);
 	while (copy.override_count)
 		remove_override(&copy, copy.override_count - 1);
 	free(copy.overrides);
@@ -639,16 +644,15 @@ int ledger_copy_overrides(struct ledger *l, const struct ledger *from)
 }
 
 int ledger_adopt_decisions(
-	struct ledger *l, uint64_t generation, const struct ledger *decided, const char *sha256)
+	struct ledger *l, uint64_t generation, struct ledger *decided, const char *sha256)
 {
 	bool changed = l->override_count || decided->override_count || decided->verdict_count;
 	int r;
 
 	if (generation <= l->generation)
 		return 0;
+	swap_overrides(l, decided); /* first, and without memory: those of the next version */
 	r = decided->revs ? ledger_reserve_revs(l) : 0;
-	if (r == 0)
-		r = ledger_copy_overrides(l, decided);
 	changed |= ledger_forgive(l, sha256);
 	for (size_t i = 0; r == 0 && i < decided->verdict_count; i++) {
 		const struct ledger_verdict *v = &decided->verdicts[i];

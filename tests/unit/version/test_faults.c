@@ -292,8 +292,12 @@ static int live_with_ledger(int at)
 		r = ledger_read(out.data, out.len, &read);
 	if (r == 0)
 		r = ledger_copy_overrides(copy, read);
-	if (r == 0)
+	if (r == 0) {
+		size_t decided = read->override_count;
+
 		r = ledger_adopt_decisions(copy, 9, read, "abc") < 0 ? -ENOMEM : 0;
+		assert_int_equal(copy->override_count, decided); /* without memory, too */
+	}
 	if (r == 0)
 		r = ledger_save(l, &sys, at, true, why);
 	if (r == 0)

@@ -695,7 +695,8 @@ static void adopt__of_what_is_newer__takes_overrides_verdicts_and_higher_revs(vo
 	assert_true(l->pin.by && l->notified == 12 && l->proven == 11 && l->generation == 14);
 	assert_int_equal(ledger_adopt_decisions(l, 14, &decided, "new"), 0);
 	ledger_forgive(&decided, "old");
-	ledger_drop_override(&decided, "log.level");
+	while (decided.override_count)
+		ledger_drop_override(&decided, decided.overrides[0].key);
 	free(decided.verdicts);
 	free(decided.overrides);
 	free(decided.revs);
@@ -829,7 +830,8 @@ static void adopt__of_what_is_not_newer__changes_nothing(void **state)
 		assert_same(l, same);
 	}
 	ledger_forgive(&decided, "old");
-	ledger_drop_override(&decided, "log.level");
+	while (decided.override_count)
+		ledger_drop_override(&decided, decided.overrides[0].key);
 	free(decided.verdicts);
 	free(decided.overrides);
 	free(decided.revs);
