@@ -19,8 +19,8 @@
 
 #include <linux/magic.h>
 
-#include "files/user.h"
 #include "base/ending.h"
+#include "files/user.h"
 
 #define MAX_LINKS 40
 #define MAX_DEPTH 64            /* of a path that is checked upwards */

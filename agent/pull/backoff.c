@@ -3,7 +3,6 @@
  * part of an address's name.
  */
 #include "pull/backoff.h"
-#include "base/ending.h"
 
 #include <ctype.h>
 #include <search.h>
@@ -11,6 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+
+#include "base/ending.h"
 
 struct backoffs {
 	const struct sys *sys;

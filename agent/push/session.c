@@ -256,9 +256,10 @@ void session_hear(struct session *s, const struct session_message *m, uint64_t n
 		count_one(&s->bad);
 		return;
 	}
+	/* first: what is counted has its time */
+	atomic_store_explicit(&s->last_message_ms, now_ms, memory_order_relaxed);
 	read = read_or_drop_envelope(s, m);
 	dispatch_message(s, m->topic, &read);
-	atomic_store_explicit(&s->last_message_ms, now_ms, memory_order_relaxed);
 	if (atomic_load(&s->state) == PUSH_SILENT)
 		atomic_store(&s->state, PUSH_CONNECTED);
 	set_silence_deadline(s, now_ms);

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "files/trusted.h"
 #include "base/ending.h"
+#include "files/trusted.h"
 
 struct text {
 	char *name; /* NULL: the schema itself */

@@ -288,7 +288,7 @@ class Answers(Case):
         self.server.others['/rollout'] = (200, {}, text)
         agent = self.begin('http', 'rollout', more='    rollout: {server: main, path: /rollout}\n')
         self.put(KINDS['http'], {'second': '2'}, 6)
-        self.assertEqual(agent.refresh()['error'], f'it has {len(text)} bytes, and a rollout has at most 65536')
+        self.assertEqual(agent.refresh()['error'], f'rollout document /rollout: it has {len(text)} bytes, and a rollout has at most 65536')
         self.assertEqual(self.document(), {'first': '1'})
         self.end(agent, 'http', 'rollout')
 

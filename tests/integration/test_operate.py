@@ -489,7 +489,7 @@ class Suspend(Case):
         self.assertEqual(self.do('suspend', '--all', '--for', '1h'), 'web: suspended for 1h\nb: suspended for 1h\n')
         self.do('resume', 'b')
         self.assertRegex(self.do('resume', '--all'), rf'^web: resumed\n  this ended the suspension by {ME} until \S+Z\n$')
-        self.assertEqual(self.do('resume', '--all'), '')
+        self.assertEqual(self.do('resume', '--all'), 'no config is suspended\n')
         self.refused(64, 'name a config, or give --all', 'suspend')
         self.refused(64, 'name a config, or give --all', 'resume', 'b', '--all')
         agent.stop()
