@@ -528,6 +528,7 @@ configs:
 
     def test_9_upgrade_downgrade_remove_purge(self):
         self.start()
+        self.m.run('pullet', 'refresh', 'web', '--wait')  # the server has what another test put there
         version_of = {deb: call('dpkg-deb', '-f', path, 'Version').strip() for deb, path in (('old', self.old), ('new', self.new))}
         for deb in ('new', 'old', 'new'):
             version = version_of[deb]
