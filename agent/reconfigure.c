@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent.h"
+#include "base/ending.h"
 #include "base/log.h"
 #include "watch_config.h"
 
@@ -106,7 +107,7 @@ static void list_name(struct list *l, const char *name)
 
 	if (len + strlen(name) + 6 < sizeof(l->text))
 		snprintf(l->text + len, sizeof(l->text) - len, " %s", name);
-	else if (len + 5 < sizeof(l->text) && strcmp(l->text + len - 3, "...") != 0)
+	else if (len + 5 < sizeof(l->text) && !ends_in(l->text, len, "..."))
 		snprintf(l->text + len, sizeof(l->text) - len, " ...");
 	l->count++;
 }

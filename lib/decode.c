@@ -217,16 +217,28 @@ static __attribute__((format(printf, 4, 5))) void report(
 	}
 }
 
+/* near: what may have been meant; "" = nothing. */
+static void report_with_near(
+	struct decoder *d, const char *key, int result, const char *what, const char *near)
+{
+	report(d, key, result, "%s%s%s%s", what, near[0] ? ": did you mean " : "", near,
+		near[0] ? "?" : "");
+}
+
+static bool is_named_next(const struct decoder *d)
+{
+	return d->error && d->named < MAX_PROBLEMS;
+}
+
 static void report_missing(struct decoder *d, const char *key)
 {
 	char near[PULLET_KEY_ROOM] = "";
 
-	if (d->error && d->named < MAX_PROBLEMS)
+	if (is_named_next(d))
 		find_near(d, key, near);
 	if (!near[0] && d->prefix[0] && d->prefix[strlen(d->prefix) - 1] != '.')
 		snprintf(near, sizeof(near), "the prefix \"%.480s.\"", d->prefix);
-	report(d, key, -ENOENT, "is missing%s%s%s", near[0] ? ": did you mean " : "", near,
-		near[0] ? "?" : "");
+	report_with_near(d, key, -ENOENT, "is missing", near);
 }
 
 /* What a value is that is not of the type. */
@@ -329,14 +341,14 @@ static int look_whether_known(
 	const char *key, size_t len, const struct pullet_value *value, void *arg)
 {
 	struct decoder *d = arg;
-	char shown[PULLET_KEY_ROOM], meant[PULLET_KEY_ROOM];
+	char shown[PULLET_KEY_ROOM], meant[PULLET_KEY_ROOM] = "";
 	size_t last = strlen(d->prefix), end;
 	struct pullet_value around;
-	enum place place;
 
 	(void)value;
 	for (; (end = end_of_name(key, last)) < len && key[end]; last = end + 1) {
-		place = place_of(d, key, end);
+		enum place place = place_of(d, key, end);
+
 		if (place == PLACE_MEMBER ||
 			(place == PLACE_UNKNOWN && pullet_get(d->p, key, end, &around) == 0))
 			return 0;
@@ -347,9 +359,9 @@ static int look_whether_known(
 	for (char *c = shown; *c; c++)
 		if ((unsigned char)*c < ' ' || *c == 0x7f)
 			*c = '?'; /* the message may be shown on a terminal */
-	find_meant(d, key, len, last, meant);
-	report(d, shown, -EINVAL, "is not known%s%s%s", meant[0] ? ": did you mean " : "", meant,
-		meant[0] ? "?" : "");
+	if (is_named_next(d))
+		find_meant(d, key, len, last, meant);
+	report_with_near(d, shown, -EINVAL, "is not known", meant);
 	return 0;
 }
 
@@ -364,36 +376,29 @@ static void say_nothing_is_open(const struct pullet *p, struct pullet_decode_err
 	snprintf(error->message, sizeof(error->message), "%.300s: %s", pullet_path(p), why);
 }
 
-static int finish(struct decoder *d)
+static int decode_struct(struct pullet *p, const char *prefix, const struct pullet_field *fields,
+	size_t count, void *into, struct pullet_decode_error *error, bool strict)
 {
-	if (d->result && d->error && pullet_generation(d->p) == 0)
-		say_nothing_is_open(d->p, d->error);
-	return d->result;
-}
+	struct decoder d = {
+		.p = p, .prefix = prefix, .fields = fields, .count = count, .error = error};
 
-static void decode_fields(struct decoder *d, char *into)
-{
-	for (size_t i = 0; i < d->count; i++)
-		decode_field(d, &d->fields[i], into);
+	for (size_t i = 0; i < count; i++)
+		decode_field(&d, &fields[i], into);
+	if (strict)
+		pullet_each(p, prefix, look_whether_known, &d);
+	if (d.result && error && pullet_generation(p) == 0)
+		say_nothing_is_open(p, error);
+	return d.result;
 }
 
 int pullet_decode(struct pullet *p, const char *prefix, const struct pullet_field *fields,
 	size_t count, void *into, struct pullet_decode_error *ret_error)
 {
-	struct decoder d = {
-		.p = p, .prefix = prefix, .fields = fields, .count = count, .error = ret_error};
-
-	decode_fields(&d, into);
-	return finish(&d);
+	return decode_struct(p, prefix, fields, count, into, ret_error, false);
 }
 
 int pullet_decode_strict(struct pullet *p, const char *prefix, const struct pullet_field *fields,
 	size_t count, void *into, struct pullet_decode_error *ret_error)
 {
-	struct decoder d = {
-		.p = p, .prefix = prefix, .fields = fields, .count = count, .error = ret_error};
-
-	decode_fields(&d, into);
-	pullet_each(p, prefix, look_whether_known, &d);
-	return finish(&d);
+	return decode_struct(p, prefix, fields, count, into, ret_error, true);
 }

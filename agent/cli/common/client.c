@@ -104,17 +104,19 @@ static const char *describe_allowed(const char *socket, char text[ALLOWED])
 		if (len)
 			path[--len] = '\0';
 	}
-	g = len ? getgrgid(st.st_gid) : NULL;
-	snprintf(name, sizeof(name), "%s", g ? g->gr_name : "");
-	if (len && !g) /* a group without a name */
-		snprintf(name, sizeof(name), "%u", (unsigned)st.st_gid);
-	if (!len || st.st_gid == 0)
+	if (!len || st.st_gid == 0) {
 		snprintf(text, ALLOWED, "only by root, as %s belongs to no other group",
 			len ? path : socket);
+		return text;
+	}
+	g = getgrgid(st.st_gid);
+	if (g)
+		snprintf(name, sizeof(name), "%s", g->gr_name);
 	else
-		snprintf(text, ALLOWED,
-			"only by root and the group %s: usermod -aG %s USER, then log in again",
-			name, name);
+		snprintf(name, sizeof(name), "%u", (unsigned)st.st_gid);
+	snprintf(text, ALLOWED,
+		"only by root and the group %s: usermod -aG %s USER, then log in again", name,
+		name);
 	return text;
 }
 

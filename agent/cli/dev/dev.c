@@ -336,7 +336,7 @@ static int find_documents(struct dev *d)
 	if (d->dir < 0)
 		return dev_place_cannot_open(d->command, d->served, -d->dir);
 	served_find(&d->documents, d->dir);
-	if (d->documents.odd[0])
+	if (d->documents.odd_count)
 		dev_place_note_odd(
 			d->command, d->served, d->documents.odd, d->documents.odd_count - 1);
 	if (d->documents.full)

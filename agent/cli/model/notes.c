@@ -160,12 +160,11 @@ static void note_probe(const struct node *c, struct buffer *out)
 {
 	const struct node *probe = node_find(c, "probe");
 	const char *error = node_text(probe, "error", NULL);
-	const char *state = node_text(probe, "state", "");
 
-	if (strcmp(state, "waiting") == 0 || strcmp(state, "running") == 0)
+	if (show_is_probed(c))
 		buffer_printf(out, "  generation %" PRId64 " is being probed\n",
 			node_integer(probe, "generation", 0));
-	if (!error || strcmp(state, "failed") != 0)
+	if (!error || strcmp(node_text(probe, "state", ""), "failed") != 0)
 		return;
 	buffer_printf(out, "  generation %" PRId64 " failed its probe: ",
 		node_integer(probe, "generation", 0));

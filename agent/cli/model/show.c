@@ -105,7 +105,7 @@ static bool has_pending_reload(const struct node *c)
 	return node_member(c, "reload", NODE_MAP) && !in_state(c, "reload", "idle");
 }
 
-static bool is_probed(const struct node *c)
+bool show_is_probed(const struct node *c)
 {
 	return in_state(c, "probe", "waiting") || in_state(c, "probe", "running");
 }
@@ -135,7 +135,7 @@ static const struct mark {
 	{"pinned", .member = "pin"},
 	{"overridden", .member = "overrides"},
 	{"with a reload pending", .is = has_pending_reload},
-	{"being probed", .is = is_probed},
+	{"being probed", .is = show_is_probed},
 	{"that failed a probe", .member = "probe", .state = "failed"},
 	{"whose file somebody changed", .is = is_drifted},
 	{"whose watch fails", .member = "watch", .state = "failing"},

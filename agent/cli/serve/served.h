@@ -34,7 +34,7 @@ struct served {
 	struct served_document {
 		char name[SETTINGS_MAX_NAME + 1], path[SERVED_PATH]; /* below the directory */
 	} documents[SERVED_MAX];
-	char odd[SERVED_PATH]; /* one that was left out for its characters; "" = none */
+	char odd[SERVED_PATH]; /* the last that was left out for its characters */
 	size_t odd_count;      /* so many were */
 	bool full;             /* others were left out for their number */
 };

@@ -78,6 +78,11 @@ def is_near(a: str, b: str) -> bool:
     return len(a) <= 1 and len(b) <= 1 or len(a) == 2 and a == b[::-1]
 
 
+def nearest(name: str, among: Iterable[str]) -> str:
+    """The first that may have been meant by a name; "" for none."""
+    return next((n for n in sorted(among) if len(name) >= 3 and is_near(n, name)), "")
+
+
 class Decoder:
     """Reads one version."""
 
@@ -159,14 +164,14 @@ class Decoder:
                            or field.default_factory is not dataclasses.MISSING)
             if has_default and raw.get(name) is None:
                 continue
-            near = next((join(key, escape(n)) for n in sorted(raw)
-                         if n not in fields and n.isprintable() and " " not in n and is_near(n, name)),
-                        around) if len(name) >= 3 and name not in raw else around
-            made[field.name] = self.value(hints[field.name], at, near=near)
+            near = "" if name in raw else nearest(
+                name, (n for n in raw if n not in fields and n.isprintable() and " " not in n))
+            made[field.name] = self.value(hints[field.name], at,
+                                          near=join(key, escape(near)) if near else around)
         for name in sorted(raw.keys() - fields.keys()) if self.strict else ():
-            near = next((": did you mean " + join(key, escape(n)) + "?" for n in sorted(fields)
-                         if len(name) >= 3 and n not in raw and is_near(n, name)), "")
-            self.fail(join(key, escape(name)), "is not known" + near)
+            near = nearest(name, fields.keys() - raw.keys())
+            self.fail(join(key, escape(name)), "is not known"
+                      + (f": did you mean {join(key, escape(near))}?" if near else ""))
         return _ABSENT if whole(made, made.values()) is _ABSENT else kind(**made)
 
 
