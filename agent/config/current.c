@@ -19,8 +19,19 @@
 #define REPAIR_MS 1000u
 
 static void drift_noticed(void *arg, const char *cause);
+static void bytes_noticed(void *arg, const char *cause);
 
 /* ---- places ---- */
+
+/* Who keeps the file open may cut it short and not close it. A new file is another one to watch. */
+static void watch_bytes(struct config *c)
+{
+	if (!c->current.watching_drift || !c->settings->file)
+		return;
+	file_watch_remove(c->env->drift, &c->current.bytes_drift);
+	c->current.bytes_drift = (struct file_watch_entry){.noticed = bytes_noticed, .arg = c};
+	file_watch_add_bytes(c->env->drift, &c->current.bytes_drift, c->settings->file);
+}
 
 /* Watches the published files; without inotify they are checked at each interval. */
 static void watch_drift(struct config *c)
@@ -39,6 +50,7 @@ static void watch_drift(struct config *c)
 		if (dir)
 			file_watch_add(c->env->drift, &c->current.file_drift, dir, slash + 1);
 		free(dir);
+		watch_bytes(c);
 	} else if (s->dir) {
 		file_watch_add(c->env->drift, &c->current.file_drift, s->dir, NULL);
 	}
@@ -146,8 +158,11 @@ void current_look(struct config *c)
 		return;
 	c->current.place = is_place_current(c) ? PLACE_AS_PUBLISHED : PLACE_CHANGED;
 	c->step.cause = cause;
-	if (c->current.place == PLACE_AS_PUBLISHED)
+	if (c->current.place == PLACE_AS_PUBLISHED) {
 		c->current.half_shown = false;
+		if (!c->current.bytes_drift.noticed)
+			watch_bytes(c);
+	}
 	if (c->current.place == PLACE_AS_PUBLISHED || c->current.half_shown)
 		return;
 	if (c->settings->drift == SETTINGS_HEAL)
@@ -164,6 +179,15 @@ static void drift_noticed(void *arg, const char *cause)
 	if (!c->current.half_shown) /* what made a repair fail may be gone */
 		c->resting &= ~(1u << ROW_CHANGED_BY_OTHERS);
 	config_settle(c);
+}
+
+/* Once is enough: who goes on writing is not listened to until the file is looked at. */
+static void bytes_noticed(void *arg, const char *cause)
+{
+	struct config *c = arg;
+
+	file_watch_remove(c->env->drift, &c->current.bytes_drift);
+	drift_noticed(c, cause);
 }
 
 /* A drifted image gets its page with the repair. */
@@ -312,6 +336,7 @@ void current_replace(struct config *c)
 	c->current.expires_ms = c->step.candidate->expires_ms;
 	c->current.place = PLACE_AS_PUBLISHED;
 	c->current.half_shown = c->current.older_known = false;
+	watch_bytes(c);
 	if (c->step.decision.action != ACTION_HEAL)
 		current_forget_saved(c);
 	latest_current_replaced(c, &replaced);
@@ -341,6 +366,7 @@ void current_retire(struct config *c)
 	if (c->current.watching_drift) {
 		file_watch_remove(c->env->drift, &c->current.file_drift);
 		file_watch_remove(c->env->drift, &c->current.image_drift);
+		file_watch_remove(c->env->drift, &c->current.bytes_drift);
 		c->current.watching_drift = false;
 	}
 	loop_timer_cancel(c->env->loop, &c->decisions.expiry);

@@ -161,10 +161,11 @@ struct current {
 	int sync_error;
 	bool repair_failed; /* nothing else is the matter: the next repair ends the failure */
 	struct file_watch_entry file_drift, image_drift;
-	bool watching_drift; /* these two are in use */
-	bool started;        /* its places were opened */
-	bool half_shown;     /* a publication failed: its places may be those of either version */
-	bool older_known;    /* since the last tick, for this version */
+	struct file_watch_entry bytes_drift; /* until it reports; then from the next look on */
+	bool watching_drift;                 /* these are in use */
+	bool started;                        /* its places were opened */
+	bool half_shown;  /* a publication failed: its places may be those of either version */
+	bool older_known; /* since the last tick, for this version */
 	enum situation_place place;
 	const char *drift_cause; /* why the files are compared next; NULL = they are not */
 	struct repairs *repairs; /* NULL = there was none yet */

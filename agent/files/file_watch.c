@@ -13,33 +13,34 @@
 
 #include "base/hash.h"
 
+#define BYTES (IN_MODIFY | IN_DONT_FOLLOW | IN_MASK_ADD)
 #define EVENTS (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB | IN_ONLYDIR)
 
-struct directory {
+struct watched { /* a directory, or a file */
 	struct index_link link;
 	int descriptor; /* of the watch */
-	size_t users;   /* entries in it */
+	size_t users;   /* entries of it */
 };
 
 struct file_watch {
 	struct loop_watch watch;
 	int fd;
 	uint32_t events;
-	struct index directories, entries;
+	struct index watched, entries;
 };
 
 /* ---- events ---- */
 
-static uint64_t entry_hash(int directory, const char *name)
+static uint64_t entry_hash(int descriptor, const char *name)
 {
-	uint64_t hash = hash_bytes(HASH_START, &directory, sizeof(directory));
+	uint64_t hash = hash_bytes(HASH_START, &descriptor, sizeof(descriptor));
 
 	return name ? hash_bytes(hash, name, strlen(name)) : hash;
 }
 
-static bool is_about(const struct file_watch_entry *e, int directory, const char *name)
+static bool is_about(const struct file_watch_entry *e, int descriptor, const char *name)
 {
-	return e->directory == directory && !e->name == !name &&
+	return e->descriptor == descriptor && !e->name == !name &&
 	       (!name || strcmp(e->name, name) == 0);
 }
 
@@ -51,7 +52,7 @@ static const char *event_cause(uint32_t mask)
 	} table[] = {
 		{IN_DELETE | IN_MOVED_FROM, "removed"},
 		{IN_MOVED_TO, "replaced"},
-		{IN_CLOSE_WRITE, "written"},
+		{IN_CLOSE_WRITE | IN_MODIFY, "written"},
 		{IN_ATTRIB, "its mode or owner changed"},
 	};
 
@@ -61,17 +62,18 @@ static const char *event_cause(uint32_t mask)
 	return "changed";
 }
 
-static void notify_entries(struct file_watch *d, int directory, const char *name, const char *cause)
+static void notify_entries(
+	struct file_watch *d, int descriptor, const char *name, const char *cause)
 {
 	struct index_link *l, *next;
 
-	for (l = index_first(&d->entries, entry_hash(directory, name)); l; l = next) {
+	for (l = index_first(&d->entries, entry_hash(descriptor, name)); l; l = next) {
 		struct file_watch_entry *e =
 			(struct file_watch_entry *)((char *)l -
 						    offsetof(struct file_watch_entry, link));
 
 		next = index_next(l); /* noticed() may remove it */
-		if (is_about(e, directory, name))
+		if (is_about(e, descriptor, name))
 			e->noticed(e->arg, cause);
 	}
 }
@@ -124,78 +126,89 @@ void file_watch_free(struct file_watch *d)
 		return;
 	loop_unwatch(&d->watch);
 	close(d->fd);
-	while ((link = index_take(&d->directories, &at)))
-		free(link); /* the first member of a struct directory */
-	index_fini(&d->directories);
+	while ((link = index_take(&d->watched, &at)))
+		free(link); /* the first member of a struct watched */
+	index_fini(&d->watched);
 	index_fini(&d->entries);
 	free(d);
 }
 
-/* Finds the directory of a watch descriptor, of which the kernel has one per directory. */
-static struct directory *find_directory(const struct file_watch *d, int descriptor)
+/* Finds what a watch descriptor is of; the kernel has one per directory or file. */
+static struct watched *find_watched(const struct file_watch *d, int descriptor)
 {
-	struct index_link *l = index_first(&d->directories, entry_hash(descriptor, NULL));
+	struct index_link *l = index_first(&d->watched, entry_hash(descriptor, NULL));
 
-	while (l && ((struct directory *)l)->descriptor != descriptor)
+	while (l && ((struct watched *)l)->descriptor != descriptor)
 		l = index_next(l);
-	return (struct directory *)l;
+	return (struct watched *)l;
 }
 
-/* Counts one more entry in the directory. 0; or -ENOMEM, and a new watch is removed. */
-static int join_directory(struct file_watch *d, int descriptor)
+/* Counts one more entry of it. 0; or -ENOMEM, and a new watch is removed. */
+static int join_watched(struct file_watch *d, int descriptor)
 {
-	struct directory *directory = find_directory(d, descriptor);
+	struct watched *watched = find_watched(d, descriptor);
 
-	if (!directory) {
-		directory = calloc(1, sizeof(*directory));
-		if (!directory || index_add(&d->directories, &directory->link,
-					  entry_hash(descriptor, NULL))) {
-			free(directory);
+	if (!watched) {
+		watched = calloc(1, sizeof(*watched));
+		if (!watched ||
+			index_add(&d->watched, &watched->link, entry_hash(descriptor, NULL))) {
+			free(watched);
 			inotify_rm_watch(d->fd, descriptor);
 			return -ENOMEM;
 		}
-		directory->descriptor = descriptor;
+		watched->descriptor = descriptor;
 	}
-	directory->users++;
+	watched->users++;
 	return 0;
 }
 
-static void leave_directory(struct file_watch *d, int descriptor)
+static void leave_watched(struct file_watch *d, int descriptor)
 {
-	struct directory *directory = find_directory(d, descriptor);
+	struct watched *watched = find_watched(d, descriptor);
 
-	if (--directory->users)
+	if (--watched->users)
 		return;
 	inotify_rm_watch(d->fd, descriptor);
-	index_remove(&d->directories, &directory->link);
-	free(directory);
+	index_remove(&d->watched, &watched->link);
+	free(watched);
+}
+
+static int add_watch(struct file_watch *d, struct file_watch_entry *e, const char *path,
+	const char *name, uint32_t events)
+{
+	int descriptor = inotify_add_watch(d->fd, path, events);
+
+	if (descriptor < 0)
+		return -errno;
+	if (join_watched(d, descriptor))
+		return -ENOMEM;
+	if (index_add(&d->entries, &e->link, entry_hash(descriptor, name))) {
+		leave_watched(d, descriptor);
+		return -ENOMEM;
+	}
+	e->name = name;
+	e->descriptor = descriptor;
+	return 0;
 }
 
 int file_watch_add(
 	struct file_watch *d, struct file_watch_entry *e, const char *dir, const char *name)
 {
-	int descriptor = inotify_add_watch(d->fd, dir, d->events);
+	return add_watch(d, e, dir, name, d->events);
+}
 
-	if (descriptor < 0)
-		return -errno;
-	if (join_directory(d, descriptor))
-		return -ENOMEM;
-	if (index_add(&d->entries, &e->link, entry_hash(descriptor, name))) {
-		leave_directory(d, descriptor);
-		return -ENOMEM;
-	}
-	e->name = name;
-	e->directory = descriptor;
-	return 0;
+int file_watch_add_bytes(struct file_watch *d, struct file_watch_entry *e, const char *path)
+{
+	return add_watch(d, e, path, NULL, BYTES);
 }
 
 void file_watch_remove(struct file_watch *d, struct file_watch_entry *e)
 {
-	int directory = e->directory;
+	int descriptor = e->descriptor;
 
-	if (!directory) /* descriptors begin at 1: it is not watched */
+	if (!descriptor) /* descriptors begin at 1: it is not watched */
 		return;
 	index_remove(&d->entries, &e->link);
-	*e = (struct file_watch_entry){.directory = 0};
-	leave_directory(d, directory);
+	*e = (struct file_watch_entry){.descriptor = 0};
+	leave_watched(d, descriptor);
 }

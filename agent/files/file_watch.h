@@ -1,6 +1,6 @@
 /*
  * Reports changes of published files at once: one inotify instance for the agent, one watch per
- * directory.
+ * directory, and one per file whose bytes are watched while somebody has it open.
  *
  * Only a hint: files are checked afterwards, and at each interval anyway, so that nothing is missed
  * where inotify is unavailable or loses events (its queue has a bound).
@@ -23,7 +23,7 @@ struct file_watch_entry { /* fields are private but the first two */
 	void *arg;
 	struct index_link link;
 	const char *name; /* in the directory; NULL = any name */
-	int directory;
+	int descriptor;
 };
 
 /* NULL when inotify or memory is unavailable. */
@@ -35,6 +35,9 @@ void file_watch_creations(struct file_watch *d);
 /* Watches dir/name (NULL = all in it); borrows the name until the entry is removed. 0 or -errno. */
 int file_watch_add(
 	struct file_watch *d, struct file_watch_entry *e, const char *dir, const char *name);
+/* Watches the file itself, not its name: bytes that are written into it, or cut off, by somebody
+ * who keeps it open. Ends with the file, which it reports ("changed"). 0 or -errno. */
+int file_watch_add_bytes(struct file_watch *d, struct file_watch_entry *e, const char *path);
 void file_watch_remove(struct file_watch *d, struct file_watch_entry *e);
 
 #endif

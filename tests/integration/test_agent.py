@@ -126,6 +126,26 @@ class Operator(harness.Case):
         self.assertEqual(agent.status()['generation'], 1)
         agent.stop()
 
+    def test_a_file_that_somebody_cuts_short_and_keeps_open_is_put_back_at_once(self):
+        agent = self.start('    interval: 1h\n')
+        agent.log.wait('published')
+        for n in (1, 2):  # the file that was put back is watched as the first one was
+            with open(self.path('out/web.yaml'), 'r+b') as held:
+                held.truncate(0)
+                self.until(lambda: self.read('out/web.yaml') == b'n: 1\n', 'the file is whole')
+                held.write(b'n: 666\n')  # in the file that was: nobody reads it
+                held.flush()
+                self.assertEqual(self.read('out/web.yaml'), b'n: 1\n')
+            self.until(lambda n=n: agent.status()['restored'] == n, 'it is counted')
+        self.set(2)
+        self.assertEqual(agent.refresh()['outcome'], 'published')
+        with open(self.path('out/web.yaml'), 'ab') as held:
+            held.write(b'm: 666\n')
+            held.flush()
+            self.until(lambda: agent.status()['restored'] == 3, 'it is counted')
+            self.until(lambda: self.read('out/web.yaml') == b'n: 2\n', 'the file is whole')
+        agent.stop()
+
     # ---- bad places
 
     def test_a_directory_that_is_not_there_yet_is_said_and_taken_when_it_comes(self):

@@ -3,11 +3,13 @@
  * it, nobody of what others watch; and the kernel watches nothing that nobody asked for.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -178,6 +180,53 @@ static void drift__of_each_kind__has_its_cause(void **state)
 	scratch_close(dir);
 }
 
+/* Who has a file open need not close it: the file itself is watched, beside its name. */
+static void drift__of_the_bytes_of_an_open_file__is_told_before_it_is_closed(void **state)
+{
+	char dir[SCRATCH_PATH], path[SCRATCH_PATH + 8], other[SCRATCH_PATH + 8];
+	static struct watcher name, bytes, folder;
+	struct file_watch *d;
+	int fd;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	d = file_watch_new(loop);
+	scratch_open(dir, scratch_memory());
+	scratch_write(dir, "a", "1", 1);
+	snprintf(path, sizeof(path), "%s/a", dir);
+	snprintf(other, sizeof(other), "%s/b", dir);
+	add(d, &name, dir, "a");
+	bytes = (struct watcher){.entry = {.noticed = noticed, .arg = &bytes}};
+	assert_int_equal(file_watch_add_bytes(d, &bytes.entry, path), 0);
+	fd = open(path, O_WRONLY | O_CLOEXEC);
+	assert_int_equal(ftruncate(fd, 0), 0);
+	run(1);
+	assert_int_equal(write(fd, "22", 2), 2);
+	run(1);
+	assert_true(bytes.told == 2 && name.told == 0);
+	assert_string_equal(bytes.cause, "written");
+	scratch_write(dir, "b", "3", 1);
+	assert_int_equal(close(fd), 0);
+	run(1);
+	assert_int_equal(rename(other, path), 0);
+	run(2); /* another one has the name, and the watched one is gone */
+	assert_true(bytes.told == 3 && name.told == 2);
+	assert_string_equal(name.cause, "replaced");
+	file_watch_remove(d, &bytes.entry);
+	/* a directory in the file's place is watched by its users as before */
+	folder = (struct watcher){.entry = {.noticed = noticed, .arg = &folder}};
+	assert_int_equal(file_watch_add_bytes(d, &folder.entry, dir), 0);
+	assert_int_equal(unlink(path), 0);
+	run(2); /* the name, and the directory as if it were the file */
+	assert_string_equal(name.cause, "removed");
+	file_watch_remove(d, &folder.entry);
+	file_watch_remove(d, &name.entry);
+	assert_int_equal(watched(), 0);
+	file_watch_free(d);
+	loop_free(loop);
+	scratch_close(dir);
+}
+
 /* Adds the watcher where each allocation fails in turn, and at last where none does. Returns how
  * often it failed; the kernel watches as many directories as before, each time. */
 static unsigned add_when_memory_comes(
@@ -293,6 +342,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(drift__of_many_in_one_directory__tells_those_it_is_about),
 		cmocka_unit_test(drift__of_each_kind__has_its_cause),
+		cmocka_unit_test(drift__of_the_bytes_of_an_open_file__is_told_before_it_is_closed),
 		cmocka_unit_test(free__with_a_watcher_left__leaves_nothing),
 		cmocka_unit_test(watch__without_descriptors__is_none),
 		cmocka_unit_test(watch__without_memory__is_none),
