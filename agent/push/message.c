@@ -37,7 +37,7 @@ static bool read_number_member(
 static const char *read_envelope(const struct node *root, struct push_message *m)
 {
 	uint64_t v = 0;
-	bool has_v = false;
+	bool has_v = false, has_hops = false;
 
 	if (!read_number_member(root, "v", &v, &has_v) || !has_v || v != 1)
 		return "\"v\" is not 1";
@@ -49,8 +49,12 @@ static const char *read_envelope(const struct node *root, struct push_message *m
 		return "\"seq\" is not a number";
 	if (!read_number_member(root, "spread_ms", &m->spread_ms, &m->has_spread))
 		return "\"spread_ms\" is not a number";
+	if (!read_number_member(root, "hops", &m->hops, &has_hops))
+		return "\"hops\" is not a number";
 	if (m->spread_ms > PUSH_MAX_SPREAD_MS)
 		m->spread_ms = PUSH_MAX_SPREAD_MS;
+	if (m->hops > PUSH_MAX_HOPS)
+		m->hops = PUSH_MAX_HOPS;
 	return NULL;
 }
 
@@ -89,5 +93,7 @@ int push_message_write(const struct push_message *m, struct buffer *out)
 		json_writer_text(out, "version", m->version);
 	if (m->has_spread)
 		json_writer_number(out, "spread_ms", m->spread_ms);
+	if (m->hops)
+		json_writer_number(out, "hops", m->hops);
 	return json_writer_end_object(out);
 }

@@ -38,6 +38,7 @@ struct topic {
 	uint64_t seq; /* of the last message; 0 = none */
 	uint64_t sent_ms, due_ms;
 	uint64_t spread_ms;
+	uint64_t hops;    /* of the change that waits, or was sent */
 	char *version;    /* NULL = none */
 	char *name;       /* behind heard[] */
 	uint64_t heard[]; /* next seq of each upstream; 0 = not known */
@@ -63,16 +64,16 @@ struct relay {
 	struct topic_queue joins;
 	char epoch[24];
 	uint64_t epoch_ms; /* when it began */
-	uint64_t epoch_spread_ms;
+	uint64_t epoch_spread_ms, epoch_hops;
 	uint64_t beat_ms, join_ms; /* when due */
 	bool missed;               /* a new epoch is due */
 	const char *cause;
 	char where[WHERE];
-	uint64_t missed_spread_ms;
+	uint64_t missed_spread_ms, missed_hops;
 	bool lost; /* a slow subscriber lost a message: a new epoch with the next heartbeat */
 	struct stall beat_stall, change_stall;
 	uint64_t impatient_ms; /* until then */
-	struct log_limit epoch_log, slow_log;
+	struct log_limit epoch_log, slow_log, circle_log;
 	struct relay_counts counts;
 	char upstream[][sizeof(((struct push_message *)0)->epoch)]; /* epochs */
 };
@@ -198,11 +199,14 @@ static void set_topic_version(struct topic *t, const char *version)
 	t->version = version && *version ? strdup(version) : NULL;
 }
 
-/* Queues a change; a topic that waits already keeps its place. */
-static void queue_topic(struct relay *r, struct topic *t)
+/* Queues a change; a topic that waits already keeps its place. What is news to anybody is sent on
+ * as such: in a circle, a change of which an older one goes round. */
+static void queue_topic(struct relay *r, struct topic *t, uint64_t hops)
 {
 	uint64_t now_ms = r->sys->now_ms();
 
+	if (t->state == SENT || hops < t->hops)
+		t->hops = hops;
 	TAILQ_REMOVE(&r->ages, t, age);
 	TAILQ_INSERT_TAIL(&r->ages, t, age);
 	if (t->state != SENT) {
@@ -225,11 +229,14 @@ void relay_changed(struct relay *r, const char *topic, const char *version)
 	set_topic_version(t, version);
 	t->has_spread = r->options.spread_ms > 0;
 	t->spread_ms = r->options.spread_ms;
-	queue_topic(r, t);
+	queue_topic(r, t, 0);
 }
 
-void relay_missed(struct relay *r, const char *cause, const char *where, uint64_t spread_ms)
+static void note_missed(
+	struct relay *r, const char *cause, const char *where, uint64_t spread_ms, uint64_t hops)
 {
+	if (!r->missed || hops < r->missed_hops)
+		r->missed_hops = hops;
 	if (!r->missed) {
 		r->missed_spread_ms = 0;
 		r->cause = cause;
@@ -238,6 +245,22 @@ void relay_missed(struct relay *r, const char *cause, const char *where, uint64_
 	r->missed = true;
 	if (spread_ms > r->missed_spread_ms)
 		r->missed_spread_ms = spread_ms;
+}
+
+void relay_missed(struct relay *r, const char *cause, const char *where, uint64_t spread_ms)
+{
+	note_missed(r, cause, where, spread_ms, 0);
+}
+
+static void warn_of_circle(struct relay *r, const char *where)
+{
+	unsigned repeated;
+
+	if (log_limit_pass(&r->circle_log, r->sys->now_ms(), "circle", &repeated))
+		log_warn("dropped what came through too many relays: is an upstream fed by this "
+			 "relay, in a circle?",
+			"upstream", where, "relays", LOG_U64(PUSH_MAX_HOPS), "repeated",
+			repeated ? LOG_U64(repeated) : NULL);
 }
 
 /* Takes the upstream's epoch. True: it replaces another one. */
@@ -257,12 +280,16 @@ static bool note_upstream_epoch(struct relay *r, unsigned upstream, const char *
 void relay_heard(struct relay *r, unsigned upstream, const char *where, const char *topic,
 	const struct push_message *m)
 {
+	bool heartbeat = strcmp(topic, PUSH_HEARTBEAT_TOPIC) == 0, other;
 	uint64_t *heard, expected;
 	struct topic *t;
 
-	if (note_upstream_epoch(r, upstream, m->epoch))
-		relay_missed(r, "upstream has a new epoch", where, m->spread_ms);
-	if (strcmp(topic, PUSH_HEARTBEAT_TOPIC) == 0)
+	other = note_upstream_epoch(r, upstream, m->epoch);
+	if (m->hops >= PUSH_MAX_HOPS && (other || !heartbeat))
+		warn_of_circle(r, where);
+	else if (other)
+		note_missed(r, "upstream has a new epoch", where, m->spread_ms, m->hops + 1);
+	if (heartbeat)
 		return;
 	r->counts.changes++;
 	t = find_or_add_topic(r, topic);
@@ -278,10 +305,14 @@ void relay_heard(struct relay *r, unsigned upstream, const char *where, const ch
 	}
 	if (m->has_seq && expected && expected != m->seq)
 		relay_missed(r, "a message from upstream is missing", where, m->spread_ms);
+	if (m->hops >= PUSH_MAX_HOPS) {
+		r->counts.circled++;
+		return;
+	}
 	set_topic_version(t, m->version);
 	t->has_spread = m->has_spread || r->options.spread_ms > 0;
 	t->spread_ms = m->spread_ms > r->options.spread_ms ? m->spread_ms : r->options.spread_ms;
-	queue_topic(r, t);
+	queue_topic(r, t, m->hops + 1);
 }
 
 void relay_joined(struct relay *r, const char *prefix)
@@ -313,6 +344,7 @@ static void renew_epoch(struct relay *r, const char *cause, const char *where, u
 	r->epoch_ms = now_ms;
 	r->epoch_spread_ms = spread_ms > r->options.spread_ms ? spread_ms : r->options.spread_ms;
 	r->beat_ms = now_ms;
+	r->epoch_hops = 0;
 	r->lost = false;
 	if (cause && log_limit_pass(&r->epoch_log, now_ms, cause, &repeated))
 		log_info("new epoch: all agents pull", "cause", cause, "where", where, "epoch",
@@ -329,6 +361,7 @@ static void begin_doubted_epoch(struct relay *r)
 	r->missed = false;
 	r->counts.doubts++;
 	renew_epoch(r, r->cause, r->where[0] ? r->where : NULL, r->missed_spread_ms);
+	r->epoch_hops = r->missed_hops;
 }
 
 static void message_lost(struct relay *r, uint64_t now_ms, int error)
@@ -374,7 +407,8 @@ static struct push_message make_message(const struct relay *r, const struct topi
 	struct push_message m = {.has_seq = true,
 		.seq = seq,
 		.has_spread = t->has_spread,
-		.spread_ms = t->spread_ms};
+		.spread_ms = t->spread_ms,
+		.hops = t->hops};
 
 	memcpy(m.epoch, r->epoch, sizeof(r->epoch));
 	snprintf(m.version, sizeof(m.version), "%s", t->version ? t->version : "");
@@ -391,6 +425,7 @@ static bool send_heartbeat(struct relay *r, uint64_t now_ms)
 		renew_epoch(r, "a subscriber lost messages", NULL, 0);
 	}
 	memcpy(m.epoch, r->epoch, sizeof(r->epoch));
+	m.hops = r->epoch_hops;
 	if (!send_or_wait(r, &r->beat_stall, PUSH_HEARTBEAT_TOPIC, &m))
 		return false;
 	r->counts.heartbeats++;

@@ -8,7 +8,8 @@
  * or silence upstream; a subscriber whose queue is full; topics forgotten) leads to a new epoch,
  * which makes every agent pull. A message goes to all subscribers or waits; after RELAY_PATIENCE_MS
  * slow subscribers lose it, and a new epoch comes with the next heartbeat. A late subscriber gets
- * the last message of each of its topics, with the same number: others have it and ignore it.
+ * the last message of each of its topics, with the same number: others have it and ignore it. In a
+ * circle of relays a change, or an epoch, ends after PUSH_MAX_HOPS of them, and that is logged.
  *
  * No I/O but send(), and no clock but sys's. Threads: one. Errors: too little memory is one more
  * doubt. Bounds: RELAY_MAX_*.
@@ -43,7 +44,8 @@ struct relay_counts { /* since the start, but for the last two */
 	uint64_t changes;
 	uint64_t repeated;   /* dropped: an upstream sent it again for a late subscriber, */
 	uint64_t superseded; /* a later one of its topic came while it waited, */
-	uint64_t no_room;    /* no memory, or too many topics: a new epoch follows */
+	uint64_t no_room;    /* no memory, or too many topics: a new epoch follows, */
+	uint64_t circled;    /* it came through PUSH_MAX_HOPS relays */
 	uint64_t messages;   /* sent */
 	uint64_t heartbeats, repetitions; /* sent; repetitions: for late subscribers */
 	uint64_t slow, failed; /* messages that subscribers lost: a queue was full; an error */

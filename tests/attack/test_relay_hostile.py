@@ -163,7 +163,7 @@ class Upstream(Hostile):
         hostile.close()
         # what it says of times and numbers is not passed on as its own
         for topic, m in self.subscriber.seen:
-            self.assertLessEqual(set(m), {'v', 'epoch', 'seq', 'version', 'spread_ms', 'again'}, topic)
+            self.assertLessEqual(set(m), {'v', 'epoch', 'seq', 'version', 'spread_ms', 'hops', 'again'}, topic)
             self.assertRegex(m['epoch'], '^[0-9a-f]{16}$')
             self.assertLessEqual(m.get('spread_ms', 0), 3600000)
         self.assertNotRegex('\n'.join(self.relay.log.seen), '[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]')

@@ -18,7 +18,7 @@ struct relay_subject { /* begins zero but for view */
 	bool is, ready; /* is: true */
 	int64_t started_ms;
 	struct relay_counts counts;
-	uint64_t changes, dropped[4], lost[2], epochs[3];
+	uint64_t changes, dropped[5], lost[2], epochs[3];
 	struct publisher_counts published;
 	struct usage process;
 	struct subscriber_status upstream;
@@ -39,7 +39,7 @@ struct relay_subject { /* begins zero but for view */
 #define BYTES METRIC_BYTES
 
 static const char *const versions[] = {PULLET_VERSION};
-static const char *const drops[] = {"repeated", "superseded", "no_room", "invalid_name"};
+static const char *const drops[] = {"repeated", "superseded", "no_room", "invalid_name", "circle"};
 static const char *const losses[] = {"slow_subscriber", "error"};
 static const char *const doubts[] = {"doubt", "lost_message", "too_many_topics"};
 
@@ -71,7 +71,7 @@ static const struct metric relay_metrics[] = {
 		"Changes that were not sent: repeated (an upstream sent it again, for somebody who "
 		"came late), superseded (a later one of its topic came while it waited), no_room "
 		"(no memory, or too many topics: a new epoch follows), invalid_name (no topic can "
-		"have it).",
+		"have it), circle (it came through 16 relays).",
 		FIELD(dropped[0]), CAUSES(drops)},
 	{"pullet_relay_messages_total", COUNTER, NUMBER,
 		"Update messages sent, each once however many subscribers get it.",
@@ -128,6 +128,7 @@ static bool next_relay(void *subject)
 	s->dropped[1] = c->superseded;
 	s->dropped[2] = c->no_room;
 	s->dropped[3] = v->invalid_names;
+	s->dropped[4] = c->circled;
 	s->lost[0] = c->slow;
 	s->lost[1] = c->failed;
 	s->epochs[0] = c->doubts;

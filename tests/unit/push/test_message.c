@@ -37,7 +37,11 @@ static void parse__of_all_members__takes_them(void **state)
 	assert_int_equal(parse("{\"v\":1}", &m), 0);
 	assert_true(!m.has_seq && !m.has_spread && !m.epoch[0] && !m.version[0]);
 	assert_int_equal(parse("{\"v\":1,\"spread_ms\":99999999999}", &m), 0);
-	assert_true(m.spread_ms == PUSH_MAX_SPREAD_MS);
+	assert_true(m.spread_ms == PUSH_MAX_SPREAD_MS && m.hops == 0);
+	assert_int_equal(parse("{\"v\":1,\"hops\":15}", &m), 0);
+	assert_int_equal(m.hops, 15);
+	assert_int_equal(parse("{\"v\":1,\"hops\":99999999999}", &m), 0);
+	assert_int_equal(m.hops, PUSH_MAX_HOPS);
 }
 
 static void parse__of_what_is_not_an_envelope__refuses_it(void **state)
@@ -80,6 +84,7 @@ static void parse__of_each_fault__names_it(void **state)
 		{"{\"v\":1,\"seq\":null}", "\"seq\" is not a number"},
 		{"{\"v\":1,\"spread_ms\":-1}", "\"spread_ms\" is not a number"},
 		{"{\"v\":1,\"spread_ms\":true}", "\"spread_ms\" is not a number"},
+		{"{\"v\":1,\"hops\":\"1\"}", "\"hops\" is not a number"},
 	};
 
 	(void)state;
@@ -131,6 +136,7 @@ static void write__of_each_member__has_that_alone(void **state)
 		{{.version = "v"}, "{\"v\":1,\"version\":\"v\"}"},
 		{{.has_seq = true}, "{\"v\":1,\"seq\":0}"},
 		{{.has_spread = true}, "{\"v\":1,\"spread_ms\":0}"},
+		{{.hops = 2}, "{\"v\":1,\"hops\":2}"},
 	};
 	struct buffer b;
 

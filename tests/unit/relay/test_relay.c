@@ -91,8 +91,8 @@ static void assert_counts(const struct relay *r)
 {
 	const struct relay_counts *c = relay_counts(r);
 
-	assert_int_equal(
-		c->changes, c->messages + c->repeated + c->superseded + c->no_room + c->waiting);
+	assert_int_equal(c->changes,
+		c->messages + c->repeated + c->superseded + c->no_room + c->circled + c->waiting);
 }
 
 static void bench_close(struct bench *b)
@@ -671,6 +671,84 @@ static void upstream__gap_or_step_back_or_new_epoch__is_a_new_epoch(void **state
 	bench_close(b);
 }
 
+static void upstream__message__says_how_many_relays_it_came_through(void **state)
+{
+	struct push_message m = {.epoch = "e", .hops = PUSH_MAX_HOPS - 2};
+	struct bench *b = bench_open(0);
+
+	(void)state;
+	relay_changed(b->r, "own", "1");
+	relay_heard(b->r, 0, "up", "web", &m);
+	pass(b, 1);
+	assert_int_equal(nth(b, "own", 0)->m.hops, 0);
+	assert_int_equal(nth(b, "web", 0)->m.hops, PUSH_MAX_HOPS - 1);
+	relay_joined(b->r, "web");
+	pass(b, RELAY_JOIN_MS);
+	assert_int_equal(nth(b, "web", 1)->m.hops, PUSH_MAX_HOPS - 1);
+	relay_changed(b->r, "web", "2"); /* waits, and is news */
+	relay_heard(b->r, 1, "up", "web", &m);
+	pass(b, RELAY_PAUSE_MS);
+	assert_int_equal(nth(b, "web", 2)->m.hops, 0);
+	m.hops = PUSH_MAX_HOPS;
+	relay_heard(b->r, 0, "up", "web", &m);
+	pass(b, HEARTBEAT);
+	assert_int_equal(times(b, "web"), 3);
+	assert_int_equal(relay_counts(b->r)->circled, 1);
+	assert_int_equal(relay_counts(b->r)->doubts, 0);
+	bench_close(b);
+}
+
+/* All that one relay sent goes to the other. */
+static void hand_over(struct bench *from, unsigned *seen, struct bench *to)
+{
+	for (; *seen < from->count; (*seen)++)
+		relay_heard(to->r, 0, "up", from->sent[*seen].topic, &from->sent[*seen].m);
+}
+
+static void go_round(
+	struct bench *a, struct bench *b, unsigned seen[2], unsigned times, uint64_t ms)
+{
+	for (unsigned i = 0; i < times; i++) {
+		pass(a, ms / 2);
+		hand_over(a, &seen[0], b);
+		pass(b, ms / 2);
+		hand_over(b, &seen[1], a);
+	}
+}
+
+/* Two relays that feed each other: agents would pull once a second for ever. */
+static void circle__of_relays__comes_to_rest_and_passes_news(void **state)
+{
+	struct bench *a = bench_open(0), *b = bench_open(0);
+	unsigned seen[2] = {0, 0};
+	uint64_t messages, doubts;
+
+	(void)state;
+	go_round(a, b, seen, 2, 2 * HEARTBEAT); /* each knows the other's epoch */
+	relay_changed(a->r, "web", "1");
+	go_round(a, b, seen, PUSH_MAX_HOPS, 2 * RELAY_PAUSE_MS);
+	messages = relay_counts(a->r)->messages + relay_counts(b->r)->messages;
+	assert_int_equal(messages, PUSH_MAX_HOPS + 1);
+	go_round(a, b, seen, PUSH_MAX_HOPS, 2 * RELAY_PAUSE_MS);
+	assert_int_equal(relay_counts(a->r)->messages + relay_counts(b->r)->messages, messages);
+	assert_int_equal(relay_counts(a->r)->circled + relay_counts(b->r)->circled, 1);
+	relay_missed(b->r, "test", NULL, 0);
+	go_round(a, b, seen, PUSH_MAX_HOPS + 2, 2 * RELAY_EPOCH_MS);
+	doubts = relay_counts(a->r)->doubts + relay_counts(b->r)->doubts;
+	assert_int_equal(doubts, PUSH_MAX_HOPS + 1);
+	go_round(a, b, seen, PUSH_MAX_HOPS, 2 * RELAY_EPOCH_MS);
+	assert_int_equal(relay_counts(a->r)->doubts + relay_counts(b->r)->doubts, doubts);
+	relay_changed(b->r, "web", "2");
+	go_round(a, b, seen, 1, 2 * RELAY_PAUSE_MS);
+	go_round(a, b, seen, 1, 2 * RELAY_PAUSE_MS);
+	assert_string_equal(nth(a, "web", times(a, "web") - 1)->m.version, "2");
+	relay_missed(a->r, "test", NULL, 0); /* a doubt of its own is heard as before */
+	go_round(a, b, seen, 1, 2 * RELAY_EPOCH_MS);
+	assert_true(relay_counts(a->r)->doubts + relay_counts(b->r)->doubts > doubts + 1);
+	bench_close(a);
+	bench_close(b);
+}
+
 static void upstreams__are_counted_each_for_itself(void **state)
 {
 	struct bench *b = bench_open(0);
@@ -1149,6 +1227,8 @@ int main(void)
 		cmocka_unit_test(upstream__message__goes_on_under_an_own_number),
 		cmocka_unit_test(upstream__same_number_again__is_ignored),
 		cmocka_unit_test(upstream__gap_or_step_back_or_new_epoch__is_a_new_epoch),
+		cmocka_unit_test(upstream__message__says_how_many_relays_it_came_through),
+		cmocka_unit_test(circle__of_relays__comes_to_rest_and_passes_news),
 		cmocka_unit_test(upstreams__are_counted_each_for_itself),
 		cmocka_unit_test(
 			topics__beyond_the_bound__make_the_oldest_forgotten_with_a_new_epoch),
