@@ -40,7 +40,7 @@ struct control_env {
 	const struct configuration_status *configuration;
 	const struct config_latency *latency; /* NULL = not counted */
 	const struct config_totals *gone;     /* of configs that were freed; NULL = not kept */
-	struct control_counts *counts;        /* written by api.c */
+	struct control_counts *counts;        /* written by api.c and handler.c */
 	const char *host;                     /* name of this host in receipts */
 	int64_t started_ms;                   /* wall clock */
 };

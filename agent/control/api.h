@@ -26,19 +26,17 @@
  * sentence}: 400 invalid request, 403 not on this listener or not allowed, 404 no such config,
  * generation, key or override, 409 not possible in the current state, or rejected, 503 too many
  * clients wait, 504 timeout_ms has passed, the request continues. Otherwise
- * {"ok":true,"name","generation",...}; the members are in config/inspect.h, status.h and api.c.
+ * {"ok":true,"name","generation",...}; the members are in config/inspect.h, status.h and outcome.h.
  * `reason` and the client's uid are logged and kept with the decision.
  *
  * Threads: the loop's. Ownership: everything in struct control_env is borrowed. Bound:
- * CONTROL_MAX_WAITING clients wait at a time, in shares of their users (httpd/share.h), like
+ * WAITING_MAX clients wait at a time (waiting.h), in shares of their users (httpd/share.h), like
  * connections and answers of the Unix socket.
  */
 #ifndef PULLET_CONTROL_H
 #define PULLET_CONTROL_H
 
 #include "control/agent_view.h"
-
-#define CONTROL_MAX_WAITING 64
 
 struct control;
 

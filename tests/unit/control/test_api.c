@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "control/api.h"
+#include "control/waiting.h"
 #include "tests/unit/fixture/pulletd.h"
 
 #define STRANGER 54321u
@@ -75,17 +76,17 @@ static void waiter__whose_pull_does_not_end__is_answered_all_the_same(void **sta
 
 static void wait_in_a_crowd(int printed)
 {
-	int fds[CONTROL_MAX_WAITING];
+	int fds[WAITING_MAX];
 
 	if (!log_has(printed, "started version", 1))
 		return;
-	for (size_t i = 0; i < CONTROL_MAX_WAITING; i++)
+	for (size_t i = 0; i < WAITING_MAX; i++)
 		fds[i] = ask_begin(WAIT);
 	ask_in_order();
 	ask(WAIT); /* 0 */
 	close(fds[7]);
 	ask_until(WAIT "&timeout_ms=1", "504"); /* 1: there is a place again */
-	for (size_t i = 0; i < CONTROL_MAX_WAITING; i++)
+	for (size_t i = 0; i < WAITING_MAX; i++)
 		if (i != 7)
 			close(fds[i]);
 }
@@ -232,7 +233,7 @@ static void stranger__may_read_but_not_change_nor_see_values(void **state)
 
 static void wait_as_stranger(int printed)
 {
-	enum { SHARE = CONTROL_MAX_WAITING / 4 };
+	enum { SHARE = WAITING_MAX / 4 };
 	int fds[SHARE];
 
 	if (!log_has(printed, "started version", 1))
@@ -261,7 +262,7 @@ static void stranger__has_a_quarter_of_the_places(void **state)
 
 static void wait_beside_root(int printed)
 {
-	enum { MANY = CONTROL_MAX_WAITING / 4 * 3 };
+	enum { MANY = WAITING_MAX / 4 * 3 };
 	int fds[MANY];
 
 	if (!log_has(printed, "started version", 1))
