@@ -50,13 +50,13 @@ static void watch_drift(struct config *c)
 		if (dir)
 			file_watch_add(c->env->drift, &c->current.file_drift, dir, slash + 1);
 		free(dir);
-		watch_bytes(c);
 	} else if (s->dir) {
 		file_watch_add(c->env->drift, &c->current.file_drift, s->dir, NULL);
 	}
 	if (c->current.image)
 		file_watch_add(c->env->drift, &c->current.image_drift, c->env->runtime_dir,
 			image_name(c->current.image));
+	watch_bytes(c);
 }
 
 int current_open(struct config *c, char why[FILE_WHY])

@@ -3,19 +3,15 @@
  *
  * Surprising: the size cap counts decoded bytes in the write callback, because CURLOPT_MAXFILESIZE
  * does nothing in the middle of a transfer before curl 8.4; and QUICK_EXIT is what makes cancelling
- * during a name look-up not block. Decoding is not left to libcurl: 7.88 takes a gzip stream that
- * is cut short for a whole one (gunzip.c), and chunks of any size (chunks.c).
+ * during a name look-up not block. What comes is read by reception.c.
  */
 #include "http/client.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <malloc.h>
-#include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,17 +21,12 @@
 #include <curl/curl.h>
 
 #include "http/advice.h"
-#include "http/chunks.h"
 #include "http/connections.h"
-#include "http/framing.h"
-#include "http/gunzip.h"
+#include "http/reception.h"
 
-#define ROOM_FROM (64u << 10)    /* bytes of a body */
-#define MAX_OVERHEAD 1024u       /* of a gzip body that does not shrink, beyond max_bytes */
-#define TRIM_AFTER 256u          /* transfers: new connections leave holes in the heap */
-#define DECODED_HERE (64u << 10) /* bytes of a gzip body that may be packed: the rest is not */
-#define RECEIVED_AT_ONCE 4096L   /* bytes; libcurl does it 100 times before others have a turn */
-#define MAX_CONNECTIONS 256L     /* of all servers; each has its own limit of transfers */
+#define TRIM_AFTER 256u        /* transfers: new connections leave holes in the heap */
+#define RECEIVED_AT_ONCE 4096L /* bytes; libcurl does it 100 times before others have a turn */
+#define MAX_CONNECTIONS 256L   /* of all servers; each has its own limit of transfers */
 #define MAX_IDLE_CONNECTIONS 64L
 
 struct http_client {
@@ -55,25 +46,9 @@ struct transfer {
 	struct transfer *next, **link;
 	CURL *easy;
 	struct curl_slist *headers;
-	struct http_client_response response;
 	struct connections_use use;
-	struct framing framing;
-	unsigned named;    /* rows of headers[] that were received */
-	const char *fault; /* why the answer is invalid; a constant, or why[] */
-	char why[FRAMING_WHY];
-	struct chunks chunks;
-	struct gunzip *gunzip; /* NULL: the body comes as it is */
-	size_t coded_bytes;    /* received, before gunzip */
-	size_t wire_bytes;     /* of the body, as they came */
-	size_t max_bytes;
-	bool may_be_packed;
-	bool too_large;
-	bool broken;           /* the gzip body */
-	bool garbled;          /* the body of an error, which cannot be decoded: left empty */
-	http_client_line line; /* NULL: the body is kept whole */
-	bool must_end;
-	bool endless; /* the answer has no end that is known, where it must have one */
-	bool in_line, cancelled;
+	struct reception in;
+	bool cancelled;
 	struct loop_timer idle; /* with line: the limit of silence */
 	uint64_t idle_ms, heard_ms;
 	http_client_done done;
@@ -84,311 +59,29 @@ struct transfer {
 
 /* ---- callbacks of libcurl ---- */
 
-/* Takes room for all of a large body once it has begun: growing would copy megabytes. */
-static int make_room(struct transfer *t, size_t len)
-{
-	struct buffer *body = &t->response.body;
-	size_t all = t->framing.length;
-	bool begins = body->len < ROOM_FROM && body->len + len >= ROOM_FROM;
-
-	if (!begins || !t->framing.has_length || all < body->len || all > t->max_bytes)
-		return 0;
-	return buffer_reserve(body, all - body->len);
-}
-
-static bool keep_bytes(struct transfer *t, const char *data, size_t len)
-{
-	if (len > t->max_bytes - t->response.body.len) {
-		t->too_large = true;
-		return false;
-	}
-	return make_room(t, len) == 0 && buffer_append(&t->response.body, data, len) == 0;
-}
-
-/* Hands out whole lines, and keeps the rest. */
-static bool take_lines(struct transfer *t, const char *data, size_t len)
-{
-	const char *end;
-
-	while ((end = memchr(data, '\n', len))) {
-		if (!keep_bytes(t, data, (size_t)(end - data)))
-			return false;
-		len -= (size_t)(end - data) + 1;
-		data = end + 1;
-		t->in_line = true;
-		t->line(t->arg, &t->response);
-		t->in_line = false;
-		if (t->cancelled)
-			return false;
-		t->response.body.len = 0;
-	}
-	return keep_bytes(t, data, len);
-}
-
-static void report_broken_gzip(struct transfer *t, const char *why)
-{
-	snprintf(t->why, sizeof(t->why), "its gzip body is broken: %s", why);
-	t->fault = t->why;
-	t->broken = true;
-}
-
-/* A large body is left to another thread. */
-static void leave_packed(struct transfer *t)
-{
-	t->response.packed = true;
-	buffer_fini(&t->response.body);
-}
-
-/* Decodes a piece of the body. That of an error may be garbled: its status counts. */
-static bool decode_piece(struct transfer *t, const char *data, size_t len)
-{
-	bool may_be_packed = t->may_be_packed && t->framing.status == 200;
-	struct buffer *body = &t->response.body;
-	const char *why = NULL;
-	int r = 0;
-
-	if (t->garbled)
-		return true;
-	t->coded_bytes += len;
-	body->max = may_be_packed && DECODED_HERE < t->max_bytes ? DECODED_HERE : t->max_bytes;
-	if (t->coded_bytes > t->max_bytes + MAX_OVERHEAD)
-		r = -EMSGSIZE;
-	else if (may_be_packed || http_client_has_digest(&t->response))
-		r = buffer_append(&t->response.coded, data, len);
-	if (r == 0 && !t->response.packed) {
-		r = gunzip_put(t->gunzip, data, len, body, &why);
-		if (r == -EMSGSIZE && body->max < t->max_bytes) {
-			leave_packed(t);
-			r = 0;
-		}
-	}
-	t->too_large = r == -EMSGSIZE;
-	if (r == -EBADMSG && t->framing.status == 200)
-		report_broken_gzip(t, why);
-	if (r == 0 || r == -EMSGSIZE || t->framing.status == 200)
-		return r == 0;
-	t->garbled = true;
-	buffer_clear(&t->response.body);
-	return true;
-}
-
-/* A piece of the body without its chunks. */
-static bool take_piece(struct transfer *t, const char *data, size_t len)
-{
-	if (t->gunzip)
-		return decode_piece(t, data, len);
-	if (t->line && t->framing.status == 200)
-		return take_lines(t, data, len);
-	return keep_bytes(t, data, len);
-}
-
-static bool take_chunks(struct transfer *t, const char *data, size_t len)
-{
-	const char *piece;
-	bool good = true;
-	size_t n;
-	int r;
-
-	while (good && (r = chunks_take(&t->chunks, &data, &len, &piece, &n, &t->fault)) > 0)
-		good = take_piece(t, piece, n);
-	if (good && len > 0)
-		connections_spoil(&t->use); /* bytes behind the body */
-	return good && r == 0;
-}
-
-/* Tells whether the body has all its bytes, as far as that is known before the transfer ends. */
-static bool body_is_whole(const struct transfer *t)
-{
-	const char *why;
-
-	if (t->framing.has_length)
-		return t->wire_bytes == t->framing.length;
-	return t->gunzip && !t->garbled && !t->response.packed && gunzip_end(t->gunzip, &why) == 0;
-}
-
 static size_t take_body(char *data, size_t size, size_t n, void *arg)
 {
 	struct transfer *t = arg;
-	size_t len = size * n;
 	bool good;
 
 	t->heard_ms = loop_now_ms(t->client->loop);
-	t->response.status = t->framing.status;
-	good = t->framing.chunked && t->framing.version < 20 ? take_chunks(t, data, len)
-							     : take_piece(t, data, len);
-	t->wire_bytes += len;
-	if (good && body_is_whole(t))
+	good = reception_take_body(&t->in, data, size * n);
+	if (t->in.more)
+		connections_spoil(&t->use);
+	if (good && reception_is_whole(&t->in))
 		connections_whole(&t->use);
-	return good ? len : 0;
-}
-
-static void copy_value(char *to, size_t size, const char *value, size_t len)
-{
-	if (len < size) {
-		memcpy(to, value, len);
-		to[len] = '\0';
-	} else {
-		to[0] = '\0'; /* too long to be meant: as if it were absent */
-	}
-}
-
-/* A coding that is too long is unknown, not absent. */
-static void copy_encoding(char *to, size_t size, const char *value, size_t len)
-{
-	copy_value(to, size, value, len);
-	if (len >= size)
-		snprintf(to, size, "too long to be known");
-}
-
-/* Without parameters, lower case. */
-static void copy_type(char *to, size_t size, const char *value, size_t len)
-{
-	size_t n = 0;
-
-	while (n < len && value[n] != ';' && value[n] != ' ')
-		n++;
-	copy_value(to, size, value, n);
-	for (char *p = to; *p; p++)
-		*p = (char)tolower((unsigned char)*p);
-}
-
-/* The headers that are kept, and what a second line of one does. */
-static const struct header {
-	const char *name;
-	/* it replaces the first, must equal it, is an error, is appended with a comma */
-	enum { LAST, EQUAL, ONCE, JOIN } second;
-	void (*copy)(char *to, size_t size, const char *value, size_t len);
-	size_t at, size; /* in struct http_client_response */
-} headers[] = {
-#define ROW(name, second, copy, field)                                                             \
-	{                                                                                          \
-		name, second, copy, offsetof(struct http_client_response, field),                  \
-			sizeof(((struct http_client_response *)0)->field)                          \
-	}
-	ROW("etag", EQUAL, copy_value, etag),
-	ROW("last-modified", EQUAL, copy_value, last_modified),
-	ROW("content-type", EQUAL, copy_type, content_type),
-	ROW("content-encoding", ONCE, copy_encoding, content_encoding),
-	ROW("content-digest", JOIN, NULL, content_digest),
-	ROW("repr-digest", JOIN, NULL, repr_digest),
-	ROW("digest", JOIN, NULL, digest),
-	ROW("date", LAST, copy_value, server_date),
-	ROW("x-consul-index", EQUAL, copy_value, consul_index),
-	ROW("x-consul-results-filtered-by-acls", EQUAL, copy_value, filtered),
-	ROW("content-md5", EQUAL, copy_value, content_md5),
-	ROW("config-type", EQUAL, copy_value, config_type),
-	ROW("retry-after", LAST, copy_value, retry_after),
-#undef ROW
-};
-
-#define HEADERS (sizeof(headers) / sizeof(headers[0]))
-
-static void forget_headers(struct transfer *t)
-{
-	t->named = 0;
-	for (size_t i = 0; i < HEADERS; i++)
-		*((char *)&t->response + headers[i].at) = '\0';
-}
-
-/* Appends a line; too long a list is an error. */
-static bool join_field(
-	struct transfer *t, const struct header *h, const struct framing_field *field)
-{
-	char *to = (char *)&t->response + h->at;
-	size_t len = strlen(to);
-
-	if (len + (len ? 2 : 0) + field->value_len >= h->size) {
-		snprintf(t->why, sizeof(t->why), "its headers '%s' are longer than %zu bytes",
-			h->name, h->size - 1);
-		t->fault = t->why;
-		return false;
-	}
-	snprintf(to + len, h->size - len, "%s%.*s", len ? ", " : "", (int)field->value_len,
-		field->value);
-	return true;
-}
-
-static bool take_field(struct transfer *t, const struct framing_field *field)
-{
-	char value[sizeof(t->response.etag)], *to;
-
-	if (t->framing.status == 200 && framing_is_named(field, "content-range")) {
-		t->fault = "a 200 says that it is a part only (Content-Range)";
-		return false;
-	}
-	for (size_t i = 0; i < HEADERS; i++) {
-		const struct header *h = &headers[i];
-
-		if (!framing_is_named(field, h->name))
-			continue;
-		if (h->second == JOIN)
-			return join_field(t, h, field);
-		to = (char *)&t->response + h->at;
-		h->copy(value, h->size, field->value, field->value_len);
-		if (t->named & 1u << i &&
-			(h->second == ONCE || (h->second == EQUAL && strcmp(to, value) != 0))) {
-			snprintf(t->why, sizeof(t->why), "it has two headers '%s'%s", h->name,
-				h->second == ONCE ? "" : " that differ");
-			t->fault = t->why;
-			return false;
-		}
-		t->named |= 1u << i;
-		memcpy(to, value, strlen(value) + 1);
-	}
-	return true;
-}
-
-/* Finds the coding of the body, at the end of the head. */
-static bool begin_body_coding(struct transfer *t)
-{
-	const char *encoding = t->response.content_encoding;
-	bool empty = t->framing.status == 204 || t->framing.status == 304;
-	bool gzip = strcasecmp(encoding, "gzip") == 0 || strcasecmp(encoding, "x-gzip") == 0;
-
-	t->response.framed = framing_has_end(&t->framing);
-	if (t->framing.over)
-		connections_answered(&t->use, &t->framing, loop_now_ms(t->client->loop));
-	t->endless = t->must_end && t->framing.status == 200 && t->framing.version >= 20 &&
-		     !t->framing.has_length && !gzip;
-	if (t->endless) {
-		t->fault = "it came by HTTP/2 without a length: its end cannot be told from a cut";
-		return false;
-	}
-	if (!t->framing.over || empty || !encoding[0] || strcasecmp(encoding, "identity") == 0)
-		return true;
-	if (gzip && !t->line) {
-		t->gunzip = gunzip_new();
-		return t->gunzip;
-	}
-	if (t->framing.status == 200 && t->line)
-		t->fault = "its body is coded (Content-Encoding), which was not asked for";
-	return !t->fault;
+	return good ? size * n : 0;
 }
 
 static size_t take_header(char *data, size_t size, size_t n, void *arg)
 {
 	struct transfer *t = arg;
-	struct framing_field field;
-	size_t len = size * n;
-	bool good = true;
+	bool was_over = t->in.framing.over, good;
 
-	switch (framing_read(&t->framing, data, len, &field, t->why)) {
-	case FRAMING_STATUS: /* a 1xx before it does not count */
-		forget_headers(t);
-		break;
-	case FRAMING_HEADER:
-		good = take_field(t, &field);
-		break;
-	case FRAMING_END:
-		good = begin_body_coding(t);
-		break;
-	case FRAMING_TRAILER:
-		break;
-	case FRAMING_BAD:
-		t->fault = t->why;
-		good = false;
-	}
-	return good ? len : 0;
+	good = reception_take_header(&t->in, data, size * n);
+	if (t->in.framing.over && !was_over)
+		connections_answered(&t->use, &t->in.framing, loop_now_ms(t->client->loop));
+	return good ? size * n : 0;
 }
 
 static void reap_transfers(struct http_client *client);
@@ -505,7 +198,7 @@ static enum http_client_result result_of(CURLcode code, long os_error)
  * unreadable one: it still asks for backoff. */
 static uint64_t retry_after_ms(const struct transfer *t)
 {
-	const char *text = t->response.retry_after;
+	const char *text = t->in.response.retry_after;
 	size_t digits = strspn(text, "0123456789");
 	time_t then, now;
 
@@ -515,7 +208,7 @@ static uint64_t retry_after_ms(const struct transfer *t)
 		return digits > 9 ? UINT32_MAX * UINT64_C(1000)
 				  : strtoul(text, NULL, 10) * UINT64_C(1000);
 	then = curl_getdate(text, NULL);
-	now = curl_getdate(t->response.server_date, NULL);
+	now = curl_getdate(t->in.response.server_date, NULL);
 	if (now < 0)
 		now = (time_t)(loop_sys(t->client->loop)->wall_ms() / 1000);
 	return then > now ? (uint64_t)(then - now) * 1000 : 0;
@@ -524,7 +217,7 @@ static uint64_t retry_after_ms(const struct transfer *t)
 /* Joins libcurl's text and the remedy. */
 static void explain_curl_error(struct transfer *t, CURLcode code)
 {
-	struct http_client_response *r = &t->response;
+	struct http_client_response *r = &t->in.response;
 	const char *said = t->error[0] ? t->error : curl_easy_strerror(code);
 	const char *advice;
 	long verify_result = 0;
@@ -558,12 +251,14 @@ static int64_t certificates_end_ms(const struct transfer *t)
 
 static void describe_transfer_failure(struct transfer *t, CURLcode code)
 {
-	struct http_client_response *r = &t->response;
+	struct http_client_response *r = &t->in.response;
 
 	if (r->result == HTTP_CLIENT_TOO_LARGE)
-		snprintf(r->message, sizeof(r->message), HTTP_CLIENT_SAYS_TOO_LARGE, t->max_bytes);
-	else if (t->fault)
-		snprintf(r->message, sizeof(r->message), HTTP_CLIENT_SAYS_MALFORMED, "", t->fault);
+		snprintf(r->message, sizeof(r->message), HTTP_CLIENT_SAYS_TOO_LARGE,
+			t->in.max_bytes);
+	else if (t->in.fault)
+		snprintf(r->message, sizeof(r->message), HTTP_CLIENT_SAYS_MALFORMED, "",
+			t->in.fault);
 	else if (r->result == HTTP_CLIENT_REFUSED)
 		snprintf(r->message, sizeof(r->message),
 			"connection refused: is the server running?");
@@ -576,30 +271,9 @@ static void describe_transfer_failure(struct transfer *t, CURLcode code)
 		explain_curl_error(t, code);
 }
 
-/* Checks that the body was whole. */
-static void finish_body(struct transfer *t)
-{
-	const char *why;
-
-	if (t->framing.chunked && !chunks_are_over(&t->chunks) && t->framing.status != 304 &&
-		t->framing.status != 204)
-		t->fault = "its chunks do not come to an end";
-	t->response.body.max = t->max_bytes;
-	if (t->response.packed)
-		return; /* unpack_body() does */
-	if (!http_client_has_digest(&t->response))
-		buffer_fini(&t->response.coded);
-	if (t->fault || !t->gunzip || t->garbled || gunzip_end(t->gunzip, &why) == 0)
-		return;
-	if (t->framing.status == 200)
-		report_broken_gzip(t, why);
-	else
-		buffer_clear(&t->response.body);
-}
-
 static void finish_response(struct transfer *t, CURLcode code)
 {
-	struct http_client_response *r = &t->response;
+	struct http_client_response *r = &t->in.response;
 	long os_error = 0;
 	curl_off_t sent_us = 0, lookup_us = 0;
 
@@ -613,11 +287,11 @@ static void finish_response(struct transfer *t, CURLcode code)
 	r->retry_after_ms = retry_after_ms(t);
 	r->duration_ms = loop_now_ms(t->client->loop) - t->started_ms;
 	if (code == CURLE_OK)
-		finish_body(t);
-	r->result = t->too_large ? HTTP_CLIENT_TOO_LARGE
-		    : t->broken  ? HTTP_CLIENT_CODING
-		    : t->fault   ? HTTP_CLIENT_PROTOCOL
-				 : result_of(code, os_error);
+		reception_end(&t->in);
+	r->result = t->in.too_large ? HTTP_CLIENT_TOO_LARGE
+		    : t->in.broken  ? HTTP_CLIENT_CODING
+		    : t->in.fault   ? HTTP_CLIENT_PROTOCOL
+				    : result_of(code, os_error);
 	if (r->result != HTTP_CLIENT_OK)
 		describe_transfer_failure(t, code);
 }
@@ -650,9 +324,7 @@ static void release_transfer(struct transfer *t)
 		curl_easy_cleanup(t->easy);
 	}
 	curl_slist_free_all(t->headers);
-	gunzip_free(t->gunzip);
-	buffer_fini(&t->response.body);
-	buffer_fini(&t->response.coded);
+	reception_fini(&t->in);
 	free(t);
 	trim_heap(client);
 }
@@ -661,7 +333,7 @@ static void release_transfer(struct transfer *t)
 static void idle_due(void *arg)
 {
 	struct transfer *t = arg;
-	struct http_client_response *r = &t->response;
+	struct http_client_response *r = &t->in.response;
 	uint64_t now_ms = loop_now_ms(t->client->loop);
 	curl_off_t sent_us = 0;
 
@@ -702,11 +374,9 @@ static bool start_over_http1(struct transfer *t)
 {
 	uint64_t spent_ms = loop_now_ms(t->client->loop) - t->started_ms;
 
-	if (!t->endless || spent_ms >= t->timeout_ms)
+	if (!t->in.endless || spent_ms >= t->timeout_ms)
 		return false;
-	t->endless = t->must_end = false;
-	t->framing = (struct framing){0};
-	t->fault = NULL;
+	reception_restart(&t->in);
 	t->error[0] = '\0';
 	curl_multi_remove_handle(t->client->multi, t->easy);
 	return connections_leave_http2(&t->use) == 0 &&
@@ -738,7 +408,7 @@ static void reap_transfers(struct http_client *client)
 		curl_multi_remove_handle(client->multi, t->easy);
 		connections_return(&t->use, loop_now_ms(client->loop));
 		if (!t->cancelled)
-			t->done(t->arg, &t->response);
+			t->done(t->arg, &t->in.response);
 		release_transfer(t);
 	}
 }
@@ -952,18 +622,17 @@ int http_client_start(struct http_client *client, const struct http_client_reque
 	if (client->forget && !client->transfers)
 		renew_multi(client);
 	t->client = client;
-	t->max_bytes = t->response.max_bytes = q->max_bytes;
-	t->may_be_packed = q->may_be_packed;
-	t->line = q->line;
-	t->must_end = q->must_end && !q->line;
+	t->in.max_bytes = q->max_bytes;
+	t->in.may_be_packed = q->may_be_packed;
+	t->in.line = q->line;
+	t->in.must_end = q->must_end && !q->line;
 	t->timeout_ms = q->timeout_ms;
 	t->idle_ms = q->idle_ms;
 	loop_timer_init(&t->idle, idle_due, t);
 	t->done = done;
-	t->arg = arg;
+	t->arg = t->in.arg = arg;
 	t->started_ms = loop_now_ms(client->loop);
-	buffer_init(&t->response.body, q->max_bytes);
-	buffer_init(&t->response.coded, q->max_bytes + MAX_OVERHEAD);
+	reception_init(&t->in);
 	t->next = client->transfers;
 	t->link = &client->transfers;
 	if (t->next)
@@ -985,7 +654,7 @@ int http_client_start(struct http_client *client, const struct http_client_reque
 	if (r)
 		goto fail;
 	t->heard_ms = t->started_ms;
-	if (t->line)
+	if (t->in.line)
 		loop_timer_set(client->loop, &t->idle, t->heard_ms + t->idle_ms);
 	*ret_transfer = t;
 	return 0;
@@ -996,8 +665,8 @@ fail:
 
 void http_client_cancel(struct transfer *t)
 {
-	t->cancelled = true;
-	if (!t->in_line) /* else libcurl has it: it ends when the call returns */
+	t->cancelled = t->in.stopped = true;
+	if (!t->in.in_line) /* else libcurl has it: it ends when the call returns */
 		release_transfer(t);
 }
 

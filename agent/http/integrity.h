@@ -13,7 +13,7 @@
 #ifndef PULLET_INTEGRITY_H
 #define PULLET_INTEGRITY_H
 
-#include "http/client.h"
+#include "http/response.h"
 
 #define INTEGRITY_WHY 200
 

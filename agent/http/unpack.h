@@ -7,7 +7,7 @@
 #ifndef PULLET_UNPACK_H
 #define PULLET_UNPACK_H
 
-#include "http/client.h"
+#include "http/response.h"
 
 /* Does nothing where the body is not packed, or did not come whole. Else the body, result and
  * message become what they would be if it had been decoded as it came. */

@@ -1,4 +1,5 @@
 """The agent's HTTP: what it answers is what packaging/openapi.yaml says; who may ask; what a browser may do; hostile clients."""
+import glob
 import contextlib
 import http.client
 import json
@@ -119,8 +120,10 @@ class Documented(HttpCase):
                 self.assertEqual(set(re.findall(r'"(\w+)"', keys)), {p['name'] for p in parameters if p['in'] == 'query'}, path)
 
     def test_the_document_has_the_parameters_of_the_program(self):
-        with open(os.path.join(harness.ROOT, 'agent', 'control', 'api.c'), encoding='utf-8') as f:
-            source = f.read()
+        source = ''
+        for path in glob.glob(os.path.join(harness.ROOT, 'agent', 'control', '*.c')):
+            with open(path, encoding='utf-8') as f:
+                source += f.read()
         used = set(re.findall(r'(?:query_number|query_is_set|query_text|httpd_query)\((?:r|[aw]->request), "(\w+)"', source))
         used |= set(re.findall(r'numbers_of_change\(r, "(\w+)"', source))
         documented = {p['name'] for _, _, _, parameters in operations() for p in parameters if p['in'] == 'query'}

@@ -115,9 +115,17 @@ int file_watch_add(
 	return -ENOSPC;
 }
 
+/* Who changes a file here also closes it, which is noticed by its name. */
+int file_watch_add_bytes(struct file_watch *d, struct file_watch_entry *e, const char *path)
+{
+	return file_watch_add(d, e, path, NULL);
+}
+
 void file_watch_remove(struct file_watch *d, struct file_watch_entry *e)
 {
 	for (size_t i = 0; i < MAX_ENTRIES; i++)
-		if (d->entries[i].entry == e)
+		if (d->entries[i].entry == e) {
 			d->entries[i].entry = NULL;
+			*e = (struct file_watch_entry){.noticed = NULL};
+		}
 }

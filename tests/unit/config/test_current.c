@@ -602,14 +602,58 @@ static void watched__are_file_and_snapshot(void **state)
 	assert_string_equal(world.entries[0].path, path);
 	core_path(path, "run/web.snap");
 	assert_string_equal(world.entries[1].path, path);
-	assert_null(world.entries[2].entry);
+	assert_non_null(strstr(world.entries[2].path, "bytes of "));
+	assert_null(world.entries[3].entry);
 	pull(); /* each once */
-	assert_null(world.entries[2].entry);
+	assert_null(world.entries[3].entry);
 	agent_reloads("snapshot: false");
-	assert_non_null(world.entries[0].entry);
-	assert_null(world.entries[1].entry);
+	assert_non_null(strstr(world.entries[0].path, "/out/web.yaml"));
+	assert_non_null(strstr(world.entries[1].path, "bytes of "));
+	assert_null(world.entries[2].entry);
 	agent_reloads("drift: leave");
 	assert_null(world.entries[0].entry);
+}
+
+/* The file's bytes are watched until they change, and from the next look or publication on. */
+static void watched__bytes__are_listened_to_once(void **state)
+{
+	struct file_watch_entry *bytes;
+
+	(void)state;
+	begin("drift: report");
+	bytes = world.entries[2].entry;
+	assert_non_null(bytes);
+	somebody_writes_quietly("harm");
+	bytes->noticed(bytes->arg, "written");
+	world_turn();
+	assert_true(core_status().drifted);
+	assert_null(world.entries[2].entry);
+	pull();
+	assert_null(world.entries[2].entry); /* it is not put right */
+	server_has("n: 2\n");
+	pull();
+	assert_shows("n: 2\n");
+	bytes = world.entries[2].entry;
+	assert_non_null(bytes);
+	bytes->noticed(bytes->arg, "written"); /* with the same bytes */
+	world_turn();
+	assert_false(core_status().drifted);
+	assert_non_null(world.entries[2].entry);
+}
+
+static void watched__bytes__that_change__are_put_back(void **state)
+{
+	struct file_watch_entry *bytes;
+
+	(void)state;
+	begin("");
+	bytes = world.entries[2].entry;
+	somebody_writes_quietly("");
+	bytes->noticed(bytes->arg, "written");
+	world_turn();
+	assert_shows("n: 1\n");
+	assert_int_equal(core_status().restored, 1);
+	assert_non_null(world.entries[2].entry);
 }
 
 static void watched__of_a_set__is_its_directory(void **state)
@@ -622,6 +666,7 @@ static void watched__of_a_set__is_its_directory(void **state)
 	agent_starts("");
 	core_path(path, "out/set/");
 	assert_string_equal(world.entries[0].path, path);
+	assert_null(world.entries[1].entry); /* nor are the bytes of its files */
 }
 
 static void page_of_the_snapshot__that_is_removed__is_made_again_by_a_run(void **state)
@@ -901,6 +946,8 @@ int main(void)
 		CORE_TEST(files_of_a_failed_publication__are_restored_with_a_line_of_their_own),
 		CORE_TEST(file__touched_again_within_a_second__is_restored_at_its_end),
 		CORE_TEST(watched__are_file_and_snapshot),
+		CORE_TEST(watched__bytes__are_listened_to_once),
+		CORE_TEST(watched__bytes__that_change__are_put_back),
 		CORE_TEST(watched__of_a_set__is_its_directory),
 		CORE_TEST(page_of_the_snapshot__that_is_removed__is_made_again_by_a_run),
 		CORE_TEST(page_of_the_snapshot__that_cannot_be_made_again__fails_the_run),
