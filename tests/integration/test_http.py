@@ -1,6 +1,6 @@
 """The agent's HTTP: what it answers is what packaging/openapi.yaml says; who may ask; what a browser may do; hostile clients."""
-import glob
 import contextlib
+import glob
 import http.client
 import json
 import os
