@@ -137,6 +137,51 @@ static void bytes__behind_the_last_chunk__are_said(void **state)
 	}
 }
 
+static void trailer__means_nothing(void **state)
+{
+	static const char *const head[] = {"HTTP/1.1 200 OK", "Transfer-Encoding: chunked", "",
+		NULL},
+				 *const trailer[] = {"ETag: \"1\"", "", NULL};
+	struct reception in = {.max_bytes = 32};
+
+	(void)state;
+	reception_init(&in);
+	assert_true(give_head(&in, head));
+	assert_true(give_body(&in, "1\r\nx\r\n0\r\n", 100));
+	assert_true(give_head(&in, trailer));
+	assert_null(in.fault);
+	assert_string_equal(in.response.etag, "");
+	reception_fini(&in);
+}
+
+/* gzip of nothing, in so many blocks: its size as it is sent has a bound too. */
+static void body__that_grew_by_gzip__is_taken_up_to_1024_bytes_over_the_bound(void **state)
+{
+	static const char *const head[] = {"HTTP/1.1 200 OK", "Content-Encoding: gzip", "", NULL};
+	static const char begin[10] = "\x1f\x8b\x08", empty[5] = {0, 0, 0, '\xff', '\xff'},
+			  last[13] = {1, 0, 0, '\xff', '\xff'};
+
+	(void)state;
+	for (unsigned blocks = 207; blocks < 209; blocks++) {
+		struct reception in = {.max_bytes = 34}; /* 10 + 207 * 5 + 13 = 34 + 1024 */
+		bool good = true;
+
+		reception_init(&in);
+		assert_true(give_head(&in, head));
+		assert_true(reception_take_body(&in, begin, sizeof(begin)));
+		for (unsigned i = 0; i < blocks; i++)
+			assert_true(reception_take_body(&in, empty, sizeof(empty)));
+		good = reception_take_body(&in, last, sizeof(last));
+		assert_int_equal(good, blocks == 207);
+		assert_int_equal(in.too_large, !good);
+		assert_int_equal(in.response.body.len, 0);
+		if (good)
+			reception_end(&in);
+		assert_null(in.fault);
+		reception_fini(&in);
+	}
+}
+
 static void answer__that_comes_again_over_http1__is_taken(void **state)
 {
 	static const char *const first[] = {"HTTP/2 200", "ETag: \"1\"", "", NULL},
@@ -214,6 +259,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(answer__in_pieces__is_the_same_as_at_once),
 		cmocka_unit_test(bytes__behind_the_last_chunk__are_said),
+		cmocka_unit_test(trailer__means_nothing),
+		cmocka_unit_test(body__that_grew_by_gzip__is_taken_up_to_1024_bytes_over_the_bound),
 		cmocka_unit_test(answer__that_comes_again_over_http1__is_taken),
 		cmocka_unit_test(lines__are_handed_out_whole__until_no_more_is_wanted),
 		cmocka_unit_test(line__that_is_too_long__ends_them),
