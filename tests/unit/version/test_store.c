@@ -1347,7 +1347,7 @@ static void save__that_fails__uses_up_no_number_and_names_the_reason(void **stat
 		why[0] = '\0';
 		fault = (struct fault){.call = call, .nth = 1, .error = ENOSPC};
 		assert_int_equal(store_save(place.store, &v, OLD, strlen(OLD), true, why), -ENOSPC);
-		assert_non_null(strstr(why, "No space left"));
+		assert_non_null(strstr(why, "No space left on device: make room"));
 		assert_int_equal(store_next_generation(place.store), 1);
 		assert_int_equal(scratch_count(place.files, ""), 0);
 	}
