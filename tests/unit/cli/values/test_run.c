@@ -1,8 +1,7 @@
 /* `pullet run`: the program gets the values and the signals, is restarted or signalled at a change,
- * and leaves nothing behind. The command runs in a child; the test beside it is agent and operator,
- * and the program is this test's own: main(). */
+ * and leaves nothing behind. The test beside it is agent and operator, and the program is this
+ * test's own: main(). */
 #include <errno.h>
-#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -12,7 +11,7 @@
 
 #include "base/sys.h"
 #include "cli/common/cli.h"
-#include "tests/unit/fixture/command.h"
+#include "tests/unit/fixture/beside.h"
 #include "tests/unit/fixture/reader_agent.h"
 
 static char self[PATH_MAX];
@@ -123,82 +122,11 @@ static void withdraw(void)
 	agent_wake(page);
 }
 
-/* ---- the command, and beside it ---- */
+/* ---- the command ---- */
 
-static struct {
-	void (*act)(void); /* beside it; NULL = it ends by itself */
-	pid_t pid;
-	int printed;
-	char log[65536];
-	size_t len;
-} beside;
-
-static bool read_more(void)
+static void run_with(void (*act)(void), const char *const *arguments)
 {
-	struct pollfd fd = {.fd = beside.printed, .events = POLLIN};
-	ssize_t n = poll(&fd, 1, 5000) == 1 ? read(beside.printed, beside.log + beside.len,
-						      sizeof(beside.log) - 1 - beside.len)
-					    : 0;
-
-	beside.len += n > 0 ? (size_t)n : 0;
-	beside.log[beside.len] = '\0';
-	return n > 0;
-}
-
-/* Waits until it has printed that, so many times. */
-static void await(const char *words, unsigned times)
-{
-	for (;;) {
-		unsigned found = 0;
-
-		for (const char *p = beside.log; (p = strstr(p, words)); p++)
-			found++;
-		if (found >= times)
-			return;
-		if (!read_more())
-			fail_msg("'%s' does not come, %u times: %s", words, times, beside.log);
-	}
-}
-
-static void tell(int number)
-{
-	assert_int_equal(kill(beside.pid, number), 0);
-}
-
-/* Runs it in a child, for it reaps all that is its process's; what it prints is in beside.log. */
-static int run_apart(int argc, char **argv)
-{
-	int ends[2], status;
-	pid_t pid;
-
-	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
-	pid = fork();
-	assert_true(pid >= 0);
-	if (pid == 0) {
-		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		dup2(ends[1], STDOUT_FILENO);
-		dup2(ends[1], STDERR_FILENO);
-		_exit(cli_run(argc, argv));
-	}
-	close(ends[1]);
-	beside.pid = pid;
-	beside.printed = ends[0];
-	if (beside.act)
-		beside.act();
-	while (read_more()) /* until nothing has the pipe any more: no process is left */
-		;
-	close(ends[0]);
-	assert_int_equal(waitpid(pid, &status, 0), pid);
-	beside.act = NULL;
-	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-}
-
-static int run_with(void (*act)(void), const char *const *arguments)
-{
-	beside.act = act;
-	beside.len = 0;
-	beside.log[0] = '\0';
-	return command_run(run_apart, arguments);
+	beside_run(cli_run, act, arguments); /* it reaps all that is its process's */
 }
 
 /* `pullet run web OPTIONS -- PROGRAM HOW` */
@@ -206,12 +134,6 @@ static int run_with(void (*act)(void), const char *const *arguments)
 	run_with(act,                                                                              \
 		(const char *const[]){"pullet run", "web", __VA_ARGS__, "--", self, how, NULL})
 #define QUICK "--debounce", "1ms"
-
-static void assert_printed(int code, const char *text)
-{
-	assert_string_equal(beside.log, text);
-	assert_int_equal(command.code, code);
-}
 
 static int set_up(void **state)
 {
@@ -235,8 +157,8 @@ static int tear_down(void **state)
 
 static void end_it(void)
 {
-	await("runs", 1);
-	tell(SIGTERM);
+	beside_await("runs", 1);
+	beside_signal(SIGTERM);
 }
 
 static void program__has_the_values_beside_the_callers_variables(void **state)
@@ -256,12 +178,12 @@ static void program__has_the_values_beside_the_callers_variables(void **state)
 
 static void kill_it(void)
 {
-	await("runs", 1);
-	tell(SIGUSR1);
-	await("signal 10", 1);
-	tell(SIGHUP);
-	await("signal 1\n", 1);
-	tell(SIGUSR2);
+	beside_await("runs", 1);
+	beside_signal(SIGUSR1);
+	beside_await("signal 10", 1);
+	beside_signal(SIGHUP);
+	beside_await("signal 1\n", 1);
+	beside_signal(SIGUSR2);
 }
 
 static void signals__are_passed_on__and_a_death_by_one_is_128_more(void **state)
@@ -316,7 +238,7 @@ static void program__that_leaves_processes__has_them_ended(void **state)
 
 static void publish_the_first(void)
 {
-	await("waiting", 1);
+	beside_await("waiting", 1);
 	confirm(0, 3600000);
 	publish(3, "three");
 	end_it();
@@ -339,15 +261,15 @@ static void first_version__is_waited_for(void **state)
 
 static void give_up(void)
 {
-	await("waiting", 1);
-	tell(SIGUSR1); /* is for a program */
-	tell(SIGTERM);
+	beside_await("waiting", 1);
+	beside_signal(SIGUSR1); /* is for a program */
+	beside_signal(SIGTERM);
 }
 
 static void give_up_by_hup(void)
 {
-	await("waiting", 1);
-	tell(SIGHUP);
+	beside_await("waiting", 1);
+	beside_signal(SIGHUP);
 }
 
 static void wait__for_a_first_version__ends_with_a_signal(void **state)
@@ -431,13 +353,13 @@ static void values__that_fit_no_environment__start_nothing(void **state)
 
 static void change_twice(void)
 {
-	await("runs", 1);
+	beside_await("runs", 1);
 	publish(2, "one"); /* the same values */
 	publish(3, "three");
-	await("runs", 2);
-	tell(SIGUSR1);
-	await("signal 10", 1);
-	tell(SIGTERM);
+	beside_await("runs", 2);
+	beside_signal(SIGUSR1);
+	beside_await("signal 10", 1);
+	beside_signal(SIGTERM);
 }
 
 static void change__restarts_the_program_with_the_new_values(void **state)
@@ -458,13 +380,13 @@ static void change__restarts_the_program_with_the_new_values(void **state)
 
 static void change_nothing(void)
 {
-	await("runs", 1);
+	beside_await("runs", 1);
 	publish(2, "one");
 	publish(3, "one");
-	await("runs", 1);
+	beside_await("runs", 1);
 	publish(4, "four");
-	await("runs", 2);
-	tell(SIGTERM);
+	beside_await("runs", 2);
+	beside_signal(SIGTERM);
 }
 
 static void version__with_the_same_values__restarts_nothing(void **state)
@@ -480,12 +402,12 @@ static void version__with_the_same_values__restarts_nothing(void **state)
 
 static void change_what_is_stubborn(void)
 {
-	await("runs", 1);
+	beside_await("runs", 1);
 	publish(2, "two");
-	await("runs", 2);
+	beside_await("runs", 2);
 	publish(3, "three");
-	await("signal 15", 2);
-	tell(SIGTERM); /* no restart any more, and it has got this signal */
+	beside_await("signal 15", 2);
+	beside_signal(SIGTERM); /* no restart any more, and it has got this signal */
 }
 
 static void program__that_does_not_end__is_killed_after_the_grace(void **state)
@@ -499,12 +421,12 @@ static void program__that_does_not_end__is_killed_after_the_grace(void **state)
 
 static void signal_at_changes(void)
 {
-	await("runs", 1);
+	beside_await("runs", 1);
 	publish(2, "two");
-	await("signal", 1);
+	beside_await("signal", 1);
 	publish(3, "two"); /* at each version */
-	await("signal", 2);
-	tell(SIGTERM);
+	beside_await("signal", 2);
+	beside_signal(SIGTERM);
 }
 
 static void change__with_on_change_signal__sends_it(void **state)
@@ -520,11 +442,11 @@ static void change__with_on_change_signal__sends_it(void **state)
 
 static void change_and_withdraw(void)
 {
-	await("runs", 1);
+	beside_await("runs", 1);
 	publish(2, "two");
 	withdraw();
-	await("withdrawn", 1);
-	tell(SIGTERM);
+	beside_await("withdrawn", 1);
+	beside_signal(SIGTERM);
 }
 
 static void change__with_on_change_nothing__changes_nothing__and_a_withdrawal_is_noted(void **state)
@@ -541,13 +463,13 @@ static void change_to_what_does_not_fit(void)
 {
 	static char large[131073];
 
-	await("runs", 1);
+	beside_await("runs", 1);
 	memset(large, 'x', sizeof(large) - 1);
 	publish(2, large);
-	await("the program goes on", 1);
+	beside_await("the program goes on", 1);
 	publish(3, "three");
-	await("runs", 2);
-	tell(SIGTERM);
+	beside_await("runs", 2);
+	beside_signal(SIGTERM);
 }
 
 static void version__that_fits_no_environment__leaves_the_program_alone(void **state)
@@ -562,25 +484,21 @@ static void version__that_fits_no_environment__leaves_the_program_alone(void **s
 
 static void change_within_the_debounce(void)
 {
-	await("runs", 1);
+	beside_await("runs", 1);
 	for (uint64_t g = 2; g < 30; g++) {
 		publish(g, "many");
 		poll(NULL, 0, 1);
 	}
 	publish(30, "last");
-	await("runs N=last", 1);
-	tell(SIGTERM);
+	beside_await("runs N=last", 1);
+	beside_signal(SIGTERM);
 }
 
 static void changes__one_after_another__are_few_restarts(void **state)
 {
-	unsigned restarts = 0;
-
 	(void)state;
 	PROGRAM(change_within_the_debounce, "", "--debounce", "100ms");
-	for (const char *p = beside.log; (p = strstr(p, "runs")); p++)
-		restarts++;
-	assert_in_range(restarts, 2, 3);
+	assert_in_range(beside_count("runs"), 2, 3);
 }
 
 /* ---- options ---- */
