@@ -314,6 +314,31 @@ static void override__of_too_much_input__is_rejected(void **state)
 	assert_ended(CLI_USAGE, "", "pullet override: that is too long for a request\n");
 }
 
+static void override__of_input_with_a_nul__is_rejected(void **state)
+{
+	static const char input[] = "secret\0more\n";
+
+	(void)state;
+	command.input = input;
+	command.input_len = sizeof(input) - 1;
+	RUN(cli_override, "pullet override", "web", "a=-", "--for", "1h");
+	assert_ended(
+		CLI_USAGE, "", "pullet override: the value on standard input has a NUL in it\n");
+	assert_string_equal(played_asked(0), "");
+}
+
+static void override__of_any_text__sends_it_whole(void **state)
+{
+	(void)state;
+	played_answers("POST /v1/configs/web/override", 200, CURRENT);
+	RUN(cli_override, "pullet override", "web",
+		"a= !\"#$%&'()*+,-./09:;<=>?@AZ[\\]^_`az{|}~\177\303\244", "--for", "1h");
+	assert_int_equal(command.code, CLI_OK);
+	assert_shows(played_asked(0),
+		"&value=%20%21%22%23%24%25%26%27%28%29%2A%2B%2C-.%2F09%3A%3B%3C%3D%3E%3F%40AZ%5B%5C"
+		"%5D%5E_%60az%7B%7C%7D~%7F%C3%A4&");
+}
+
 static void override__removed__needs_no_time(void **state)
 {
 	(void)state;
@@ -368,6 +393,8 @@ int main(void)
 		CASE(override__sends_key_value_and_time),
 		CASE(override__of_standard_input__takes_it_without_its_last_newline),
 		CASE(override__of_too_much_input__is_rejected),
+		CASE(override__of_input_with_a_nul__is_rejected),
+		CASE(override__of_any_text__sends_it_whole),
 		CASE(override__removed__needs_no_time),
 		CASE(override__without_a_key_or_an_end__is_misused),
 	};

@@ -24,8 +24,10 @@ static void say_environment(void)
 		"PULLET_GENERATION", "PULLET_VERSION"};
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
-		if (getenv(names[i]))
-			printf(" %s=%s", names[i], getenv(names[i]));
+		for (char **v = environ; *v; v++) /* each, if there are several of a name */
+			if (strncmp(*v, names[i], strlen(names[i])) == 0 &&
+				(*v)[strlen(names[i])] == '=')
+				printf(" %s", *v);
 }
 
 /* Says each signal; TERM ends it with 7, USR2 by a signal. */
