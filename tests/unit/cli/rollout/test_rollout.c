@@ -48,6 +48,7 @@ static struct world {
 	uint64_t revision;
 	uint64_t written_ms[16]; /* when the n-th revision was */
 	int fail_reads, fail_writes, fail_receipts, fail_notes;
+	unsigned lost_races; /* writes before which another one was */
 	struct place_note note;
 	unsigned notes;
 } world;
@@ -169,6 +170,10 @@ int place_write(struct etcd *e, const char *key, const struct plan *p, uint64_t 
 	assert_string_equal(key, KEY);
 	if (r)
 		return r;
+	if (world.lost_races > 0) {
+		world.lost_races--;
+		return -EEXIST;
+	}
 	if (revision != world.revision) {
 		snprintf(why, FILE_WHY, "somebody else changed the rollout just now");
 		return -EEXIST;
@@ -876,6 +881,21 @@ static void pause__that_cannot_be_written__says_so(void **state)
 		"`pullet rollout status web` shows how it is now\n");
 }
 
+static void pause__while_others_change_it__is_tried_five_times(void **state)
+{
+	(void)state;
+	world.waited = interrupt_it;
+	ROLLOUT(START_IT);
+	world.lost_races = 5;
+	ROLLOUT("pause");
+	assert_ended(CLI_FAILED, "",
+		"pullet rollout pause: http://d: somebody else keeps changing the rollout: `pullet "
+		"rollout status web` shows how it is now\n");
+	world.lost_races = 4;
+	assert_int_equal(ROLLOUT("pause"), CLI_OK);
+	assert_plan(PLAN_PAUSED, 1);
+}
+
 static void abort__says_the_way_back_and_notes_the_bytes(void **state)
 {
 	(void)state;
@@ -1187,6 +1207,7 @@ int main(void)
 		CASE(etcd__that_is_slow__is_asked_a_tenth_of_the_time_at_most),
 		CASE(pause__of_a_running_rollout__is_written_and_said_once_more),
 		CASE(pause__that_cannot_be_written__says_so),
+		CASE(pause__while_others_change_it__is_tried_five_times),
 		CASE(abort__says_the_way_back_and_notes_the_bytes),
 		CASE(abort__whose_receipts_cannot_be_read__holds_it_by_its_name),
 		CASE(abort__before_a_version_came__holds_all),
