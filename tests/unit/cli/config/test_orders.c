@@ -285,6 +285,39 @@ static void override__sends_key_value_and_time(void **state)
 		"timeout_ms=60000");
 }
 
+#define EFFECT(members)                                                                            \
+	"{\"ok\":true,\"name\":\"web\",\"generation\":7,\"origin\":\"pull\"," members "}"
+#define OVERRIDDEN "web: generation 7 is current: pull\n"
+#define UNDO "  `pullet override web 'a.b' --remove` ends it now\n"
+
+static void override__of_what_may_not_be_meant__says_so_and_the_way_back(void **state)
+{
+	static const struct {
+		const char *answer, *out;
+	} rows[] = {
+		{EFFECT("\"adds_key\":true"), OVERRIDDEN
+			"  the version before had no such key: is its name right?\n" UNDO},
+		{EFFECT("\"adds_key\":true,\"near_key\":\"a.c\""),
+			OVERRIDDEN "  the version before had no such key: is its name right? There "
+				   "is a.c\n" UNDO},
+		{EFFECT("\"replaced_keys\":3"),
+			OVERRIDDEN "  it replaces a mapping of 3: readers see none of its keys "
+				   "until it ends\n" UNDO},
+		{EFFECT("\"replaced_items\":2"),
+			OVERRIDDEN "  it replaces a list of 2 until it ends\n" UNDO},
+		{EFFECT("\"adds_key\":false,\"near_key\":\"a.c\""), OVERRIDDEN},
+		{EFFECT("\"overridden\":[\"a.b\",7,\"c\"]"),
+			OVERRIDDEN "  overrides stay in effect: a.b, c\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		played_answers("POST /v1/configs/web/override", 200, rows[i].answer);
+		RUN(cli_override, "pullet override", "web", "a.b=x", "--for", "1h");
+		assert_ended(CLI_OK, rows[i].out, "");
+	}
+}
+
 static void override__of_standard_input__takes_it_without_its_last_newline(void **state)
 {
 	(void)state;
@@ -391,6 +424,7 @@ int main(void)
 		CASE(resume__of_all__passes_over_what_is_not_suspended),
 		CASE(suspend__of_one_and_all_or_of_none__is_misused),
 		CASE(override__sends_key_value_and_time),
+		CASE(override__of_what_may_not_be_meant__says_so_and_the_way_back),
 		CASE(override__of_standard_input__takes_it_without_its_last_newline),
 		CASE(override__of_too_much_input__is_rejected),
 		CASE(override__of_input_with_a_nul__is_rejected),
