@@ -54,6 +54,34 @@ static void refresh__with_all_options__names_them_in_its_request(void **state)
 		"POST /v1/configs/web/refresh?force=1&forget_rev=1&wait=1&timeout_ms=2000");
 }
 
+static void refresh__of_a_version_that_is_held__says_what_publishes_it(void **state)
+{
+	static const struct {
+		const char *by, *remedy;
+	} rows[] = {
+		{"pin", "  the pin holds the server's version: `pullet unpin web` publishes it\n"},
+		{"rollout", "  the rollout holds the server's version: `pullet rollout status web` "
+			    "says when this host has its turn\n"},
+		{"operator", "  a rollback holds the server's version: `pullet refresh web "
+			     "--force` publishes it\n"},
+		{"somebody", ""},
+	};
+	char answer[256], expected[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		snprintf(answer, sizeof(answer),
+			"{\"name\":\"web\",\"outcome\":\"held\",\"generation\":7,\"held_by\":"
+			"\"%s\"}",
+			rows[i].by);
+		played_answers("POST /v1/configs/web/refresh", 200, answer);
+		RUN(cli_refresh, "pullet refresh", "web", "--wait");
+		snprintf(expected, sizeof(expected), "web: held, generation 7\n%s", rows[i].remedy);
+		assert_string_equal(command.out, expected);
+		assert_string_equal(command.err, "");
+	}
+}
+
 static void refresh__of_a_pull_that_failed__exits_1(void **state)
 {
 	(void)state;
@@ -405,6 +433,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(refresh__without_wait__asks_and_prints_nothing),
 		CASE(refresh__with_all_options__names_them_in_its_request),
+		CASE(refresh__of_a_version_that_is_held__says_what_publishes_it),
 		CASE(refresh__of_a_pull_that_failed__exits_1),
 		CASE(refresh__whose_wait_got_no_result__is_an_error),
 		CASE(refresh__without_a_name__pulls_all_but_suspended_configs),

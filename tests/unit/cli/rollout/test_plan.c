@@ -146,6 +146,21 @@ static void abort__of_a_version_whose_bytes_are_known__holds_them_by_any_name(vo
 	assert_true(p.aborted_count > 0);
 }
 
+static void finished_rollout__forgets_that_its_own_version_was_aborted(void **state)
+{
+	struct plan p = {.version = "43",
+		.digest = "feed",
+		.aborted = {"41", "43", "430", "feed", "42"},
+		.aborted_count = 5};
+
+	(void)state;
+	plan_forget_aborted(&p);
+	assert_int_equal(p.aborted_count, 3);
+	assert_string_equal(p.aborted[0], "41");
+	assert_string_equal(p.aborted[1], "430");
+	assert_string_equal(p.aborted[2], "42");
+}
+
 static void abort__of_one_rollout_after_another__opens_the_way_for_no_version_of_before(
 	void **state)
 {
@@ -301,6 +316,7 @@ int main(void)
 		cmocka_unit_test(write__then_read__is_the_same),
 		cmocka_unit_test(agents__in_each_state__take_what_it_says),
 		cmocka_unit_test(abort__of_a_version_whose_bytes_are_known__holds_them_by_any_name),
+		cmocka_unit_test(finished_rollout__forgets_that_its_own_version_was_aborted),
 		cmocka_unit_test(
 			abort__of_one_rollout_after_another__opens_the_way_for_no_version_of_before),
 		cmocka_unit_test(read__what_is_no_plan__says_what),
