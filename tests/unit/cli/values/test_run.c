@@ -101,6 +101,8 @@ static void confirm(uint64_t ago_ms, uint64_t stale_ms)
 	atomic_store(&page->confirmed_ms, sys_real.now_ms() - ago_ms);
 }
 
+static int64_t created_ms; /* of what is published */
+
 static void publish(uint64_t generation, const char *text)
 {
 	struct snapshot_entry e = {.key = "n", .key_len = 1, .value = {.type = PULLET_STRING}};
@@ -109,7 +111,7 @@ static void publish(uint64_t generation, const char *text)
 
 	e.value.text = text;
 	e.value.len = strlen(text);
-	assert_int_equal(snapshot_build(&e, 1, generation, 0, "v7", &image, &len), 0);
+	assert_int_equal(snapshot_build(&e, 1, generation, created_ms, "v7", &image, &len), 0);
 	agent_put(agent_path("web", ".snap"), image, len);
 	free(image);
 	atomic_store(&page->withdrawn, 0);
@@ -140,6 +142,7 @@ static void run_with(void (*act)(void), const char *const *arguments)
 static int set_up(void **state)
 {
 	alarm(30);
+	created_ms = 0;
 	assert_int_equal(agent_make_dir(state), 0);
 	setenv("PULLET_RUNTIME_DIR", agent_dir, 1);
 	agent_put_page("web");
@@ -328,6 +331,32 @@ static void snapshot__that_no_agent_keeps__has_no_age(void **state)
 		"it has no age: leave out --fresh\n",
 		path);
 	assert_printed(CLI_FAILED, text);
+}
+
+static void snapshot__that_was_copied__has_its_age_noted(void **state)
+{
+	static const struct {
+		int64_t ago_ms;
+		const char *text;
+	} rows[] = {{0, "1s"}, {90500, "90s"}, {3 * 60000 + 500, "3m"}, {7260000, "2h"},
+		{50 * 3600000LL, "50h"}};
+	char path[PATH_MAX], text[PATH_MAX + 256];
+
+	(void)state;
+	unlink(agent_path("web", ".gen"));
+	snprintf(path, sizeof(path), "%s", agent_path("web", ".snap"));
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		created_ms = sys_real.wall_ms() - rows[i].ago_ms;
+		publish(1, "one");
+		run_with(
+			NULL, (const char *const[]){"pullet run", path, "--", self, "masks", NULL});
+		snprintf(text, sizeof(text),
+			"pullet run: %s is a copy that no agent keeps up to date (no control page "
+			"is "
+			"beside it): it was published %s ago\ndefault, free\n",
+			path, rows[i].text);
+		assert_printed(0, text);
+	}
 }
 
 static void values__that_fit_no_environment__start_nothing(void **state)
@@ -549,6 +578,7 @@ int main(int argc, char **argv)
 		CASE(config__that_was_withdrawn__is_not_waited_for),
 		CASE(stale_version__is_noted__and_with_fresh_an_error),
 		CASE(snapshot__that_no_agent_keeps__has_no_age),
+		CASE(snapshot__that_was_copied__has_its_age_noted),
 		CASE(values__that_fit_no_environment__start_nothing),
 		CASE(change__restarts_the_program_with_the_new_values),
 		CASE(version__with_the_same_values__restarts_nothing),
