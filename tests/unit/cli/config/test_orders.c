@@ -110,6 +110,15 @@ static void refresh__without_a_name__pulls_all_but_suspended_configs(void **stat
 	assert_string_equal(played_asked(2), "");
 }
 
+static void refresh__of_all__of_an_agent_that_does_not_say_which__pulls_none(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/status", 500, "{\"error\":\"no memory\"}");
+	RUN(cli_refresh, "pullet refresh");
+	assert_ended(CLI_FAILED, "", "pullet refresh: the agent answered 500: no memory\n");
+	assert_string_equal(played_asked(1), "");
+}
+
 static void refresh__of_all__ends_with_the_first_failure(void **state)
 {
 	(void)state;
@@ -437,6 +446,7 @@ int main(void)
 		CASE(refresh__of_a_pull_that_failed__exits_1),
 		CASE(refresh__whose_wait_got_no_result__is_an_error),
 		CASE(refresh__without_a_name__pulls_all_but_suspended_configs),
+		CASE(refresh__of_all__of_an_agent_that_does_not_say_which__pulls_none),
 		CASE(refresh__of_all__ends_with_the_first_failure),
 		CASE(refresh__with_force_and_no_name__is_misused),
 		CASE(rollback__with_a_number__asks_for_that_generation),

@@ -37,10 +37,12 @@ static void write__then_read__is_the_same(void **state)
 	char why[FILE_WHY];
 
 	(void)state;
+	p.labels[p.label_count++] = (struct roster_label){"tier", "web"};
 	buffer_init(&text, ROLLOUT_MAX_BYTES);
 	assert_int_equal(plan_write(&p, &text), 0);
 	assert_string_equal(text.data,
-		"{\"percent\":12.5,\"salt\":\"s\",\"labels\":{\"zone\":\"eu\"},\"only\":\"43\","
+		"{\"percent\":12.5,\"salt\":\"s\",\"labels\":{\"zone\":\"eu\",\"tier\":\"web\"},"
+		"\"only\":\"43\","
 		"\"plan\":{\"v\":1,"
 		"\"state\":\"running\",\"version\":\"43\",\"waves\":[1,12.5,100],\"wave\":2,"
 		"\"every_ms\":600000,\"abort_at\":2,\"driver\":\"0123456789abcdef\","
@@ -60,8 +62,10 @@ static void write__then_read__is_the_same(void **state)
 	assert_string_equal(back.by, p.by);
 	assert_int_equal(back.since_ms, p.since_ms);
 	assert_string_equal(back.salt, "s");
-	assert_int_equal(back.label_count, 1);
+	assert_int_equal(back.label_count, 2);
 	assert_string_equal(back.labels[0].value, "eu");
+	assert_string_equal(back.labels[1].name, "tier");
+	assert_string_equal(back.labels[1].value, "web");
 	plan_fini(&back);
 	buffer_fini(&text);
 }
