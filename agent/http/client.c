@@ -402,6 +402,8 @@ static void drive_socket(struct http_client *t, curl_socket_t fd, int mask)
 	t->driven = true;
 	error = curl_multi_socket_action(t->multi, fd, mask, &running);
 	t->driven = false;
+	if (error == CURLM_ABORTED_BY_CALLBACK) /* on_socket() had no memory: this ends them all */
+		error = curl_multi_perform(t->multi, &running);
 	if (error) /* libcurl has asked for no timer then: transfers would never end */
 		loop_timer_set(t->loop, &t->timer, loop_now_ms(t->loop) + AGAIN_MS);
 	reap_transfers(t);
