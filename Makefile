@@ -398,12 +398,12 @@ coverage-agent-run: $(UNIT_agent) $(PROGRAMS)
 	@$(RUN) --timeout 120 --jobs 3 $(call SEP,$(filter $(UNIT_agent),$(SLOW)) $(filter-out $(SLOW),$(UNIT_agent)))
 	@$(PYTHON) tests/coverage_agent.py $(BUILD) $(if $(FUNCTIONS),--functions $(FUNCTIONS))
 
-# in build folders of their own, which are kept; the maps say which programs contain an object
+# in build folders of their own, which are kept; the maps, of ld.bfd, say which programs contain an object
 MUTATED     := build-mutants
 MUTATED_SAN := build-mutants-address
 mutants: deps ## change the code at random places, see that a unit test fails (SEED=1, COUNT=500, ROOM="config lib"; LEAKS=0; AGAIN=1; root)
 	@$(MAKE) --no-print-directory -j$$(nproc) BUILD=$(MUTATED) CFLAGS=-O2 LDFLAGS='-Wl,-Map=$$@.map' mutants-build
-	@$(if $(filter 0,$(LEAKS)),,$(MAKE) --no-print-directory -j$$(nproc) BUILD=$(MUTATED_SAN) SAN=address,undefined LDFLAGS='-Wl,-Map=$$@.map' mutants-build)
+	@$(if $(filter 0,$(LEAKS)),,$(MAKE) --no-print-directory -j$$(nproc) BUILD=$(MUTATED_SAN) SAN=address,undefined GOLD= LDFLAGS='-Wl,-Map=$$@.map' mutants-build)
 	@$(PYTHON) tests/mutants/mutants.py --build $(MUTATED) $(if $(filter 0,$(LEAKS)),,--build $(MUTATED_SAN)) \
 	  $(if $(SEED),--seed $(SEED)) $(if $(COUNT),--count $(COUNT)) $(if $(AGAIN),--again) $(ROOM)
 define MUTANTS_COMMANDS

@@ -528,8 +528,7 @@ static bool explain_brackets(struct slip *s)
 	}
 	if (s->last.end.line < s->at.line)
 		return say_at(s, s->last.end, "a comma is missing here, before the next line");
-	while (c == ':' && word > open + 1 && !is_blank(s->data[word - 1]) &&
-		!is_line_end(s->data, s->len, word - 1))
+	while (c == ':' && word > open + 1 && !is_blank(s->data[word - 1])) /* lines are indented */
 		word--;
 	return say_at_offset(s, word, "a comma is missing before this");
 }

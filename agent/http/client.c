@@ -28,6 +28,7 @@
 #define RECEIVED_AT_ONCE 4096L /* bytes; libcurl does it 100 times before others have a turn */
 #define MAX_CONNECTIONS 256L   /* of all servers; each has its own limit of transfers */
 #define MAX_IDLE_CONNECTIONS 64L
+#define AGAIN_MS 100u /* after libcurl had no memory */
 
 struct http_client {
 	struct loop *loop;
@@ -89,10 +90,15 @@ static void reap_transfers(struct http_client *client);
 static void drive_socket(struct http_client *t, curl_socket_t fd, int mask)
 {
 	int running;
+	CURLMcode error;
 
 	t->driven = true;
-	curl_multi_socket_action(t->multi, fd, mask, &running);
+	error = curl_multi_socket_action(t->multi, fd, mask, &running);
 	t->driven = false;
+	if (error == CURLM_ABORTED_BY_CALLBACK) /* on_socket() had no memory: this ends them all */
+		error = curl_multi_perform(t->multi, &running);
+	if (error) /* libcurl has asked for no timer then: transfers would never end */
+		loop_timer_set(t->loop, &t->timer, loop_now_ms(t->loop) + AGAIN_MS);
 	reap_transfers(t);
 }
 

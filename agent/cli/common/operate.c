@@ -33,10 +33,9 @@ static void explain_hidden_values(const struct operate *o, const struct node *ro
 	const struct node *values = node_member(root, "values", NODE_BOOL);
 
 	if (values && !values->boolean)
-		fprintf(stderr,
-			"pullet %s: values are hidden: root, the agent's user and members of the "
-			"group that agent: {operators: GROUP} names see them\n",
-			o->command);
+		cli_note(o->command,
+			"values are hidden: root, the agent's user and members of the group that "
+			"agent: {operators: GROUP} names see them");
 }
 
 int operate_ask(const struct operate *o, const char *method, struct buffer *path,

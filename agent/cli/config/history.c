@@ -72,6 +72,7 @@ static void add_version_row(const struct node *v, struct table *t)
 	buffer_init(&text, 1u << 20);
 	add_published(v, &text);
 	table_add(t, text.data ? text.data : "-", "");
+	table_take_error(t, &text);
 	if (bytes >= 0)
 		table_printf(t, "%" PRId64, bytes);
 	else
@@ -79,6 +80,7 @@ static void add_version_row(const struct node *v, struct table *t)
 	buffer_clear(&text);
 	show_version(node_text(v, "version", NULL), &text);
 	table_printf(t, "%.*s", SHOWN_VERSION, text.data ? text.data : "-");
+	table_take_error(t, &text);
 	table_printf(t, "%.*s", SHOWN_DIGITS, node_text(v, "sha256", "-"));
 	buffer_clear(&text);
 	if (bytes < 0)
@@ -86,6 +88,7 @@ static void add_version_row(const struct node *v, struct table *t)
 	else
 		add_why(v, &text);
 	table_add_words(t, text.data ? text.data : "", WRAP_ENDLESS, "");
+	table_take_error(t, &text);
 	buffer_fini(&text);
 }
 

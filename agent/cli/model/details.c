@@ -67,6 +67,8 @@ static void add_members(const struct node *n, struct buffer *path, struct buffer
 {
 	size_t len = path->len, number = 0;
 
+	if (path->error)
+		return;
 	if (n->type != NODE_NULL && n->type < NODE_LIST)
 		add_member_line(n, path, out);
 	for (const struct node *child = n->type < NODE_LIST ? NULL : n->first; child;

@@ -98,9 +98,19 @@ static void append_hosts(struct buffer *out, const struct tally *t, enum tally_s
 		buffer_printf(out, ", %zu more", count - named);
 }
 
+/* Those that got it otherwise, too: before the rollout, or by an operator. */
+static size_t count_running(const struct plan *p, const struct tally *t)
+{
+	size_t runs = t->outside.stands[TALLY_RUNS];
+
+	for (size_t i = 0; i < p->wave_count; i++)
+		runs += t->waves[i].stands[TALLY_RUNS];
+	return runs;
+}
+
 void drive_say_way_back(const char *command, const struct plan *p, const struct tally *t)
 {
-	size_t runs = t->begun.stands[TALLY_RUNS] + t->outside.stands[TALLY_RUNS];
+	size_t runs = count_running(p, t);
 
 	if (p->state == PLAN_ABORTED && !p->version[0])
 		cli_note(command,

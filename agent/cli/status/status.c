@@ -62,14 +62,14 @@ static void add_config_row(const struct show_config *c, bool colour, struct tabl
 	char text[24];
 
 	buffer_init(&b, 1u << 20);
-	table_add(t, show_clean(c->name, &b), "");
-	table_add(t, show_clean(c->state, &b), colour ? show_colour(c->state) : "");
+	table_add_words(t, c->name, WRAP_ENDLESS, "");
+	table_add_words(t, c->state, WRAP_ENDLESS, colour ? show_colour(c->state) : "");
 	table_printf(t, "%" PRId64, node_integer(c->node, "generation", 0));
 	table_add(t, wrap_span(c->age_ms, text), "");
 	table_add(t, show_next_pull(c, text), "");
-	buffer_clear(&b);
 	show_version(node_text(c->node, "version", NULL), &b);
 	table_add(t, b.data ? b.data : "", "");
+	table_take_error(t, &b);
 	buffer_fini(&b);
 }
 
@@ -83,7 +83,9 @@ static void add_config_block(const struct show_config *c, const struct table *t,
 	buffer_clear(out);
 	table_row(t, row, out);
 	show_notes(c, one, &notes);
-	if (notes.data)
+	if (notes.error)
+		out->error = notes.error;
+	else if (notes.data)
 		wrap_text(out, notes.data, 4, paper->columns);
 	buffer_fini(&notes);
 }
@@ -133,6 +135,8 @@ static void add_configs(
 			break;
 		}
 		left -= lines < left ? lines : left;
+		if (block.error)
+			out->error = block.error;
 		buffer_append(out, block.data, block.len);
 	}
 	if (table_error(&t))
@@ -145,7 +149,9 @@ static void add_configs(
 
 static void add_wrapped(const struct buffer *text, const struct paper *paper, struct buffer *out)
 {
-	if (text->len)
+	if (text->error)
+		out->error = text->error;
+	else if (text->len)
 		wrap_text(out, text->data, 2, paper->columns);
 }
 

@@ -55,8 +55,8 @@ void table_add_words(struct table *t, const char *text, size_t columns, const ch
 	words_text(&words, text);
 	wrap_cut(&cut, words.data ? words.data : "", columns);
 	table_add(t, cut.data ? cut.data : "", on);
-	if (words.error || cut.error)
-		t->error = -ENOMEM;
+	table_take_error(t, &words);
+	table_take_error(t, &cut);
 	buffer_fini(&words);
 	buffer_fini(&cut);
 }
@@ -70,6 +70,11 @@ void table_printf(struct table *t, const char *format, ...)
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
 	table_add(t, text, "");
+}
+
+void table_take_error(struct table *t, const struct buffer *text)
+{
+	t->error = t->error ? t->error : text->error;
 }
 
 int table_error(const struct table *t)

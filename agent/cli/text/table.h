@@ -40,6 +40,8 @@ void table_fit(struct table *t, size_t width, size_t min_last, const unsigned ch
  * none) stands out. */
 void table_row(const struct table *t, size_t row, struct buffer *out);
 void table_head(const struct table *t, size_t marked, struct buffer *out);
+/* Takes over the error of a buffer in which a cell's text was made. */
+void table_take_error(struct table *t, const struct buffer *text);
 /* 0 or -ENOMEM. */
 int table_error(const struct table *t);
 

@@ -109,7 +109,10 @@ void wrap_text(struct buffer *out, const char *text, size_t indent, size_t colum
 
 		buffer_clear(&line);
 		buffer_append(&line, text, len);
-		wrap_line(out, line.data ? line.data : "", indent, columns);
+		if (line.error)
+			out->error = line.error;
+		else
+			wrap_line(out, line.data ? line.data : "", indent, columns);
 		text += len + (text[len] == '\n');
 	}
 	buffer_fini(&line);

@@ -17,17 +17,41 @@
 
 static struct report *played_start(const struct report_env *env);
 static void played_changed(struct report *r, size_t config);
+static bool played_leave(struct report *r, void (*done)(void *arg), void *arg);
+static int played_subscribe(const struct sys *sys, const struct subscriber_endpoint *endpoints,
+	size_t count, struct push_topic *const *topics, size_t topic_count,
+	struct subscriber **ret_subscriber);
 
 #define report_start played_start
 #define report_changed played_changed
+#define report_leave played_leave
+#define subscriber_start played_subscribe
 #include "agent.c"
 #undef report_start
 #undef report_changed
+#undef report_leave
+#undef subscriber_start
 
 static struct {
-	unsigned started;
+	unsigned started, left;
 	char changed[64];
+	bool has_last_word;
+	struct loop_timer written; /* the last word, after so long; 0 = never */
+	uint64_t written_ms;
 } receipts;
+
+static uint64_t clock_ms;
+
+static uint64_t virtual_now_ms(void)
+{
+	return clock_ms;
+}
+
+static void wait_until(uint64_t due_ms)
+{
+	assert_int_not_equal(due_ms, UINT64_MAX);
+	clock_ms = due_ms > clock_ms ? due_ms : clock_ms;
+}
 
 static struct report *played_start(const struct report_env *env)
 {
@@ -42,6 +66,31 @@ static void played_changed(struct report *r, size_t config)
 
 	(void)r;
 	snprintf(receipts.changed + len, sizeof(receipts.changed) - len, " %zu", config);
+}
+
+static struct loop *loop;
+
+static bool played_leave(struct report *r, void (*done)(void *arg), void *arg)
+{
+	assert_ptr_equal(r, &receipts);
+	receipts.left++;
+	if (receipts.has_last_word && receipts.written_ms) {
+		loop_timer_init(&receipts.written, done, arg);
+		loop_timer_set(loop, &receipts.written, clock_ms + receipts.written_ms);
+	}
+	return receipts.has_last_word;
+}
+
+static int subscribe_error;
+
+static int played_subscribe(const struct sys *sys, const struct subscriber_endpoint *endpoints,
+	size_t count, struct push_topic *const *topics, size_t topic_count,
+	struct subscriber **ret_subscriber)
+{
+	(void)sys, (void)topics, (void)topic_count, (void)ret_subscriber;
+	assert_int_equal(count, 1);
+	assert_string_equal(endpoints[0].endpoint, "tcp://127.0.0.1:1");
+	return subscribe_error;
 }
 
 /* Until its pull has ended, which may take long, the receipt is that of the old one else. */
@@ -63,6 +112,65 @@ static void receipt__of_each_config_that_changed__is_written_at_once(void **stat
 	settings.report.from = (char *)"etcd"; /* out of memory */
 	assert_int_equal(renew_report(&a, &diff), -ENOMEM);
 	assert_int_equal(receipts.started, 1);
+}
+
+static void stop__waits_for_the_last_word_to_the_fleet_and_half_a_second_at_most(void **state)
+{
+	static const struct {
+		bool has_last_word;
+		uint64_t written_ms, took_ms;
+	} rows[] = {{false, 0, 0}, {true, 70, 70}, {true, 0, 500}, {true, 5000, 500}};
+	struct sys sys = sys_real;
+
+	(void)state;
+	sys.now_ms = virtual_now_ms;
+	sys.wait_until = wait_until;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct agent a = {.lock = -1};
+
+		clock_ms = 1000;
+		a.loop = loop = loop_new(&sys);
+		receipts.left = 0;
+		receipts.has_last_word = rows[i].has_last_word;
+		receipts.written_ms = rows[i].written_ms;
+		agent_leave(&a); /* which writes no receipts */
+		assert_int_equal(receipts.left, 0);
+		a.report = (struct report *)&receipts;
+		agent_leave(&a);
+		assert_int_equal(receipts.left, 1);
+		assert_int_equal(clock_ms, 1000 + rows[i].took_ms);
+		loop_free(loop);
+	}
+}
+
+static void push__that_cannot_start__says_why(void **state)
+{
+	static const struct {
+		int error;
+		const char *why;
+	} rows[] = {
+		{-EMFILE, "cannot start the push channel: Too many open files"},
+		{-EOPNOTSUPP,
+			"cannot start the push channel: libzmq was built without CURVE, which the "
+			"configuration asks for: install one that has it"},
+		{0, ""},
+	};
+	struct settings_push push = {.endpoint = (char *)"tcp://127.0.0.1:1"};
+	struct settings settings = {.push = &push, .push_count = 1};
+	struct agent a = {.settings = &settings};
+	struct subscriber *started = NULL;
+	char why[FILE_WHY];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		why[0] = '\0';
+		subscribe_error = rows[i].error;
+		assert_int_equal(start_push(&a, &settings, &started, why), rows[i].error);
+		assert_string_equal(why, rows[i].why);
+	}
+	subscribe_error = -EMFILE;
+	settings.push_count = 0;
+	assert_int_equal(start_push(&a, &settings, &started, why), 0);
 }
 
 static void hup__of_an_agent_that_runs_once__is_ignored(void **state)
@@ -106,6 +214,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(receipt__of_each_config_that_changed__is_written_at_once),
+		cmocka_unit_test(
+			stop__waits_for_the_last_word_to_the_fleet_and_half_a_second_at_most),
+		cmocka_unit_test(push__that_cannot_start__says_why),
 		cmocka_unit_test(hup__of_an_agent_that_runs_once__is_ignored),
 		cmocka_unit_test(apply__without_memory__says_so),
 	};

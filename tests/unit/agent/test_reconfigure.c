@@ -366,6 +366,7 @@ static void write__under_way__is_finished_first__then_the_last_signal_counts(voi
 	assert_true(scratch_read(disk, "out", text, sizeof(text), NULL));
 	assert_string_equal(text, "port: 2\n");
 	assert_answer(3, 200, "\"reloads\":2,");
+	assert_answer(3, 200, "\"applying\":false");
 	assert_null(strstr(talk->answers[3], "\"name\":\"web\""));
 	scratch_close(disk);
 }

@@ -441,6 +441,7 @@ static const struct {
 	{"GET /v1/configs//history", 404, "there is nothing at this path"},
 	{"GET /nowhere", 404, "there is nothing at this path"},
 	{"GET /v1/configs/web/history", 200, "\"versions\":[{\"generation\":1"},
+	{"GET /v1/configs/web/events", 200, "Content-Type: application/json\r\n"},
 	{"POST /v1/configs/web/history", 405, "Allow: GET, HEAD\r\n"},
 	{"GET /v1/configs/web/diff?from=0&to=1", 404, "generation 1 is the oldest"},
 	{"GET /v1/configs/web/diff?from=1&to=9", 404, "\"error\":"},

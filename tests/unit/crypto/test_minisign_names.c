@@ -116,6 +116,8 @@ static void check__of_names__accepts_them_or_says_how_to_sign(void **state)
 			OTHER "config=api, and this is config=web" SIGNED_FOR "config web)"},
 		{"config=we", {"web", "/a", NULL, false, false, false},
 			OTHER "config=we, and this is config=web" SIGNED_FOR "config web)"},
+		{"config=a", {"b", "/a", NULL, false, false, false},
+			OTHER "config=a, and this is config=b" SIGNED_FOR "config b)"},
 		{"path=/b", {"web", "/a?token=x", NULL, false, false, false},
 			OTHER "path=/b, and this is path=/a" SIGNED_FOR "path /a)"},
 		{"path=/b", {"web", "/a", "/c", false, false, false},

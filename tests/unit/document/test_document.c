@@ -101,6 +101,9 @@ static void yaml__what_is_not_good__is_refused_with_its_place(void **state)
 		refused(DOCUMENT_YAML, table[i].text, strlen(table[i].text), table[i].line,
 			table[i].column, table[i].why);
 	refused(DOCUMENT_YAML, "a\0:\0 \0001\0", 8, 1, 2, "UTF-8"); /* UTF-16 */
+	/* what lies behind the text is none of it */
+	refused(DOCUMENT_YAML, "a: \xc3\xa4", 4, 1, 4, "UTF-8");
+	refused(DOCUMENT_JSON, "\"\xf0\x9f\x98\x80\"", 4, 1, 2, "UTF-8");
 }
 
 static void json__what_is_not_good__is_refused_with_its_place(void **state)

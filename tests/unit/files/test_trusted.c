@@ -20,6 +20,7 @@
 #include <cmocka.h>
 
 #include "files/trusted.h"
+#include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/fault_sys.h"
 #include "tests/unit/fixture/scratch.h"
 
@@ -1116,6 +1117,33 @@ static void list__has_the_names_that_end_so_in_order(void **state)
 	assert_string_equal(why, "No such file or directory: make it, or name another one");
 }
 
+static void list__without_memory__gives_all_back(void **state)
+{
+	static const char *const endings[] = {".pub", NULL};
+	char why[FILE_WHY], *names[4];
+	int r = -ENOMEM;
+
+	(void)state;
+	scratch_write(dir, "a.pub", "", 0);
+	scratch_write(dir, "b.pub", "", 0);
+	for (unsigned nth = 1; r == -ENOMEM; nth++) {
+		long live = fault_memory.live;
+
+		assert_true(nth < FAULT_MEMORY_MOST);
+		fault_memory.seen = 0;
+		fault_memory.nth = nth;
+		r = trusted_list(&sys, dir, endings, names, 4, why);
+		fault_memory.nth = 0;
+		if (r < 0)
+			assert_int_equal(fault_memory.live, live);
+		else
+			assert_true(nth > 2);
+	}
+	assert_int_equal(r, 2);
+	free(names[0]);
+	free(names[1]);
+}
+
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
 
 int main(void)
@@ -1151,7 +1179,8 @@ int main(void)
 		CASE(open_held__says_in_whose_hands_it_is),
 		CASE(read__of_what_is_too_much_or_no_file__says_so),
 		CASE(list__has_the_names_that_end_so_in_order),
+		CASE(list__without_memory__gives_all_back),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }

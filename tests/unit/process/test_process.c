@@ -26,6 +26,7 @@
 
 #include <cmocka.h>
 
+#include "tests/unit/fixture/captured.h"
 #include "process/process.h"
 #include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/fault_syscall.h"
@@ -672,6 +673,30 @@ static void children__in_a_session_of_their_own__are_killed_too(void **state)
 	assert_int_equal(script("sleep 0 & wait", NULL).result.left, 0);
 }
 
+static void children__that_are_left__are_logged_once_a_minute(void **state)
+{
+	struct captured log = captured_begin(STDERR_FILENO);
+	char program[sizeof(dir) + 16], text[4096] = "", *line;
+	char script_text[] = "setsid sleep 1000 & :",
+	     *argv[] = {program, minus_c, script_text, NULL};
+	const struct process_options options = {
+		.argv = argv, .max_output = 4096, .timeout_ms = LONG_MS};
+
+	(void)state;
+	snprintf(program, sizeof(program), "%s/leaver", dir);
+	assert_int_equal(symlink(shell, program), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(run(&options).result.left, 1);
+	captured_read(&log, text, sizeof(text));
+	captured_end(&log);
+	unlink(program);
+	line = strstr(text, "a program left processes running: they were killed; have a service "
+			    "manager start daemons program=");
+	assert_non_null(line);
+	assert_non_null(strstr(line, "leaver processes=1"));
+	assert_null(strstr(line + 1, "a program left"));
+}
+
 static void children__in_a_session_of_their_own__end_with_the_limit(void **state)
 {
 	struct outcome o;
@@ -1117,6 +1142,7 @@ int main(void)
 		CASE(children__of_one_that_is_killed_by_term__are_killed_with_it),
 		CASE(children__of_one_that_is_asked_to_end__are_asked_too),
 		CASE(children__in_a_session_of_their_own__are_killed_too),
+		CASE(children__that_are_left__are_logged_once_a_minute),
 		CASE(children__in_a_session_of_their_own__end_with_the_limit),
 		CASE(keeper__killed__leaves_nothing),
 		CASE(keeper__that_has_ended__is_signalled_no_more),

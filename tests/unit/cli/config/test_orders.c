@@ -54,6 +54,34 @@ static void refresh__with_all_options__names_them_in_its_request(void **state)
 		"POST /v1/configs/web/refresh?force=1&forget_rev=1&wait=1&timeout_ms=2000");
 }
 
+static void refresh__of_a_version_that_is_held__says_what_publishes_it(void **state)
+{
+	static const struct {
+		const char *by, *remedy;
+	} rows[] = {
+		{"pin", "  the pin holds the server's version: `pullet unpin web` publishes it\n"},
+		{"rollout", "  the rollout holds the server's version: `pullet rollout status web` "
+			    "says when this host has its turn\n"},
+		{"operator", "  a rollback holds the server's version: `pullet refresh web "
+			     "--force` publishes it\n"},
+		{"somebody", ""},
+	};
+	char answer[256], expected[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		snprintf(answer, sizeof(answer),
+			"{\"name\":\"web\",\"outcome\":\"held\",\"generation\":7,\"held_by\":"
+			"\"%s\"}",
+			rows[i].by);
+		played_answers("POST /v1/configs/web/refresh", 200, answer);
+		RUN(cli_refresh, "pullet refresh", "web", "--wait");
+		snprintf(expected, sizeof(expected), "web: held, generation 7\n%s", rows[i].remedy);
+		assert_string_equal(command.out, expected);
+		assert_string_equal(command.err, "");
+	}
+}
+
 static void refresh__of_a_pull_that_failed__exits_1(void **state)
 {
 	(void)state;
@@ -80,6 +108,15 @@ static void refresh__without_a_name__pulls_all_but_suspended_configs(void **stat
 	assert_ended(CLI_OK, "", "pullet refresh: db is suspended: not pulled\n");
 	assert_string_equal(played_asked(1), "POST /v1/configs/web/refresh");
 	assert_string_equal(played_asked(2), "");
+}
+
+static void refresh__of_all__of_an_agent_that_does_not_say_which__pulls_none(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/status", 500, "{\"error\":\"no memory\"}");
+	RUN(cli_refresh, "pullet refresh");
+	assert_ended(CLI_FAILED, "", "pullet refresh: the agent answered 500: no memory\n");
+	assert_string_equal(played_asked(1), "");
 }
 
 static void refresh__of_all__ends_with_the_first_failure(void **state)
@@ -285,6 +322,39 @@ static void override__sends_key_value_and_time(void **state)
 		"timeout_ms=60000");
 }
 
+#define EFFECT(members)                                                                            \
+	"{\"ok\":true,\"name\":\"web\",\"generation\":7,\"origin\":\"pull\"," members "}"
+#define OVERRIDDEN "web: generation 7 is current: pull\n"
+#define UNDO "  `pullet override web 'a.b' --remove` ends it now\n"
+
+static void override__of_what_may_not_be_meant__says_so_and_the_way_back(void **state)
+{
+	static const struct {
+		const char *answer, *out;
+	} rows[] = {
+		{EFFECT("\"adds_key\":true"), OVERRIDDEN
+			"  the version before had no such key: is its name right?\n" UNDO},
+		{EFFECT("\"adds_key\":true,\"near_key\":\"a.c\""),
+			OVERRIDDEN "  the version before had no such key: is its name right? There "
+				   "is a.c\n" UNDO},
+		{EFFECT("\"replaced_keys\":3"),
+			OVERRIDDEN "  it replaces a mapping of 3: readers see none of its keys "
+				   "until it ends\n" UNDO},
+		{EFFECT("\"replaced_items\":2"),
+			OVERRIDDEN "  it replaces a list of 2 until it ends\n" UNDO},
+		{EFFECT("\"adds_key\":false,\"near_key\":\"a.c\""), OVERRIDDEN},
+		{EFFECT("\"overridden\":[\"a.b\",7,\"c\"]"),
+			OVERRIDDEN "  overrides stay in effect: a.b, c\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		played_answers("POST /v1/configs/web/override", 200, rows[i].answer);
+		RUN(cli_override, "pullet override", "web", "a.b=x", "--for", "1h");
+		assert_ended(CLI_OK, rows[i].out, "");
+	}
+}
+
 static void override__of_standard_input__takes_it_without_its_last_newline(void **state)
 {
 	(void)state;
@@ -312,6 +382,31 @@ static void override__of_too_much_input__is_rejected(void **state)
 	command.input = much;
 	RUN(cli_override, "pullet override", "web", "a=-", "--for", "1h");
 	assert_ended(CLI_USAGE, "", "pullet override: that is too long for a request\n");
+}
+
+static void override__of_input_with_a_nul__is_rejected(void **state)
+{
+	static const char input[] = "secret\0more\n";
+
+	(void)state;
+	command.input = input;
+	command.input_len = sizeof(input) - 1;
+	RUN(cli_override, "pullet override", "web", "a=-", "--for", "1h");
+	assert_ended(
+		CLI_USAGE, "", "pullet override: the value on standard input has a NUL in it\n");
+	assert_string_equal(played_asked(0), "");
+}
+
+static void override__of_any_text__sends_it_whole(void **state)
+{
+	(void)state;
+	played_answers("POST /v1/configs/web/override", 200, CURRENT);
+	RUN(cli_override, "pullet override", "web",
+		"a= !\"#$%&'()*+,-./09:;<=>?@AZ[\\]^_`az{|}~\177\303\244", "--for", "1h");
+	assert_int_equal(command.code, CLI_OK);
+	assert_shows(played_asked(0),
+		"&value=%20%21%22%23%24%25%26%27%28%29%2A%2B%2C-.%2F09%3A%3B%3C%3D%3E%3F%40AZ%5B%5C"
+		"%5D%5E_%60az%7B%7C%7D~%7F%C3%A4&");
 }
 
 static void override__removed__needs_no_time(void **state)
@@ -347,9 +442,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(refresh__without_wait__asks_and_prints_nothing),
 		CASE(refresh__with_all_options__names_them_in_its_request),
+		CASE(refresh__of_a_version_that_is_held__says_what_publishes_it),
 		CASE(refresh__of_a_pull_that_failed__exits_1),
 		CASE(refresh__whose_wait_got_no_result__is_an_error),
 		CASE(refresh__without_a_name__pulls_all_but_suspended_configs),
+		CASE(refresh__of_all__of_an_agent_that_does_not_say_which__pulls_none),
 		CASE(refresh__of_all__ends_with_the_first_failure),
 		CASE(refresh__with_force_and_no_name__is_misused),
 		CASE(rollback__with_a_number__asks_for_that_generation),
@@ -366,8 +463,11 @@ int main(void)
 		CASE(resume__of_all__passes_over_what_is_not_suspended),
 		CASE(suspend__of_one_and_all_or_of_none__is_misused),
 		CASE(override__sends_key_value_and_time),
+		CASE(override__of_what_may_not_be_meant__says_so_and_the_way_back),
 		CASE(override__of_standard_input__takes_it_without_its_last_newline),
 		CASE(override__of_too_much_input__is_rejected),
+		CASE(override__of_input_with_a_nul__is_rejected),
+		CASE(override__of_any_text__sends_it_whole),
 		CASE(override__removed__needs_no_time),
 		CASE(override__without_a_key_or_an_end__is_misused),
 	};

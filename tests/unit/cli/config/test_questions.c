@@ -176,11 +176,62 @@ static void diff__with_hidden_values__says_who_sees_them(void **state)
 	(void)state;
 	played_answers(
 		"GET /v1/configs/web/diff", 200, "{" SIDES ",\"equal\":true,\"values\":false}");
-	RUN(cli_diff, "diff", "web");
+	RUN(cli_diff, "pullet diff", "web");
 	assert_int_equal(command.code, CLI_OK);
 	assert_string_equal(command.err,
 		"pullet diff: values are hidden: root, the agent's user and members of the group "
 		"that agent: {operators: GROUP} names see them\n");
+}
+
+static void diff__names_overrides_and_what_they_hide(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/configs/web/diff", 200,
+		"{\"name\":\"web\",\"from\":{\"generation\":3,\"overrides\":[{\"key\":\"b\"}]},"
+		"\"to\":{\"generation\":4,\"overrides\":[{\"key\":\"x\",\"by\":\"bob\"},"
+		"{\"key\":\"a\",\"by\":\"ann\",\"until_ms\":1700000000000,\"reason\":\"try\"}]},"
+		"\"equal\":false,\"changes\":["
+		"{\"change\":\"changed\",\"path\":\"a\",\"before\":1,\"after\":2,"
+		"\"overridden_after\":\"a\",\"server_after\":3},"
+		"{\"change\":\"changed\",\"path\":\"a.l\",\"before\":1,\"after\":2,"
+		"\"overridden_after\":\"a\",\"server_after\":[1,2]},"
+		"{\"change\":\"changed\",\"path\":\"a.m\",\"before\":1,\"after\":2,"
+		"\"overridden_after\":\"a\",\"server_after\":{\"k\":1}},"
+		"{\"change\":\"changed\",\"path\":\"a.e\",\"before\":1,\"after\":2,"
+		"\"overridden_after\":\"a\",\"server_after\":[]},"
+		"{\"change\":\"changed\",\"path\":\"a.p\",\"masked\":true,\"before\":\"s\","
+		"\"after\":\"t\",\"overridden_after\":\"a\",\"server_after\":\"u\"},"
+		"{\"change\":\"removed\",\"path\":\"b\",\"before\":1,"
+		"\"overridden_before\":\"b\"}],"
+		"\"hidden\":[{\"change\":\"changed\",\"path\":\"x\",\"before\":7,\"after\":8,"
+		"\"override\":\"x\"}]}");
+	RUN(cli_diff, "pullet diff", "web");
+	assert_ended(CLI_OK,
+		"# generation 3 -> generation 4\n"
+		"~ a: 1 -> 2  # the override of a by ann until 2023-11-14T22:13:20Z: try; the "
+		"server has 3\n"
+		"~ a.l: 1 -> 2  # the override of a by ann until 2023-11-14T22:13:20Z: try; the "
+		"server has a list of 2\n"
+		"~ a.m: 1 -> 2  # the override of a by ann until 2023-11-14T22:13:20Z: try; the "
+		"server has a mapping of 1\n"
+		"~ a.e: 1 -> 2  # the override of a by ann until 2023-11-14T22:13:20Z: try; the "
+		"server has []\n"
+		"~ a.p: *** -> ***  # the override of a by ann until 2023-11-14T22:13:20Z: try; "
+		"the server has ***\n"
+		"- b: 1  # the override of b was in effect before; the server had no value\n"
+		"# ~ x: 7 -> 8: hidden by the override of x by bob\n",
+		"");
+	played_answers("GET /v1/configs/web/diff", 200,
+		"{\"name\":\"web\",\"from\":{\"generation\":3},\"to\":{\"generation\":4},"
+		"\"equal\":true,\"changes\":[],\"hidden\":[{\"change\":\"added\",\"path\":\"x\","
+		"\"after\":8,\"override\":\"x\"}]}");
+	RUN(cli_diff, "pullet diff", "web"); /* is all there is */
+	assert_ended(CLI_OK,
+		"# generation 3 -> generation 4\n# + x: 8: hidden by the override of x\n", "");
+	RUN(cli_diff, "pullet diff", "web", "--held", "3", "4");
+	assert_ended(CLI_USAGE, "",
+		"pullet diff: --held takes one generation: it is compared with the version that is "
+		"held\n");
 }
 
 static void diff__of_what_is_no_generation__asks_nothing(void **state)
@@ -288,6 +339,97 @@ static void wait__that_takes_too_long__exits_4(void **state)
 	assert_ended(CLI_TIMED_OUT, "", "pullet wait: not in 1s\n");
 }
 
+#define STATUS(configs) "{\"configuration\":{},\"configs\":[" configs "]}"
+#define CONFIG(name, generation)                                                                   \
+	"{\"name\":\"" name "\",\"state\":\"ok\",\"generation\":" generation "}"
+#define REACHED "{\"ok\":true,\"name\":\"web\",\"generation\":1}"
+#define BUSY "{\"error\":\"too many requests\"}"
+
+static void ready__of_all__waits_for_those_without_a_version__until_there_is_none(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/status", 200,
+		STATUS(CONFIG("db", "3") "," CONFIG("web", "0") "," CONFIG("gone", "0")));
+	played_answers_then("GET /v1/status", 200,
+		STATUS(CONFIG("db", "3") "," CONFIG("web", "1") "," CONFIG("new", "1")));
+	played_answers("GET /v1/configs/web/wait", 200, REACHED);
+	RUN(cli_wait, "pullet wait", "--ready", "--timeout", "20s");
+	assert_ended(CLI_OK, "3 configs ready: a version is published\n", "");
+	assert_string_equal(played_asked(0), "GET /v1/status");
+	assert_int_equal(
+		strncmp(played_asked(1), "GET /v1/configs/web/wait?generation=1&timeout_ms=", 49),
+		0);
+	assert_in_range(strtoul(played_asked(1) + 49, NULL, 10), 15000, 20000);
+	assert_shows(played_asked(2), "/v1/configs/gone/wait?"); /* removed: no error */
+	assert_string_equal(played_asked(3), "GET /v1/status");
+	assert_string_equal(played_asked(4), "");
+}
+
+static void ready__of_named_ones__asks_for_each(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/configs/web/wait", 200, REACHED);
+	RUN(cli_wait, "pullet wait", "--ready", "web");
+	assert_ended(CLI_OK, "1 config ready: a version is published\n", "");
+	RUN(cli_wait, "pullet wait", "--ready", "web", "web");
+	assert_ended(CLI_OK, "2 configs ready: a version is published\n", "");
+	played_answers("GET /v1/status", 200, STATUS(CONFIG("web", "1")));
+	RUN(cli_wait, "pullet wait", "--ready", "wbe");
+	assert_ended(CLI_NOT_FOUND, "", NULL);
+	assert_shows(command.err, "there is no config of that name, 'wbe': ");
+}
+
+static void ready__that_takes_too_long__says_what_is_missing_and_why(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/status", 200, STATUS(CONFIG("web", "0")));
+	played_answers("GET /v1/configs/web/wait", 504, "{\"error\":\"not in 0s\"}");
+	played_answers("GET /v1/configs/web", 200, "{\"last_error\":\"no\\nroute\"}");
+	RUN(cli_wait, "pullet wait", "--ready", "--timeout", "0ms");
+	assert_ended(CLI_TIMED_OUT, "",
+		"pullet wait: not ready after 0ms: web: nothing is published yet: no\n    "
+		"route\n");
+	played_answers("GET /v1/configs/web", 200, "{}");
+	RUN(cli_wait, "pullet wait", "--ready", "web", "--timeout", "0ms");
+	assert_ended(CLI_TIMED_OUT, "",
+		"pullet wait: not ready after 0ms: web: nothing is published yet\n");
+}
+
+static void ready__of_a_busy_agent__asks_again(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/status", 503, BUSY);
+	played_answers_then("GET /v1/status", 200, STATUS(CONFIG("web", "0")));
+	played_answers_then("GET /v1/status", 200, STATUS(CONFIG("web", "1")));
+	played_answers("GET /v1/configs/web/wait", 503, BUSY);
+	played_answers_then("GET /v1/configs/web/wait", 504, "{\"error\":\"not in 1s\"}");
+	played_answers_then("GET /v1/configs/web/wait", 200, REACHED);
+	RUN(cli_wait, "pullet wait", "--ready", "--timeout", "20s");
+	assert_ended(CLI_OK, "1 config ready: a version is published\n", "");
+	played_answers("GET /v1/status", 503, BUSY);
+	RUN(cli_wait, "pullet wait", "--ready", "--timeout", "0ms");
+	assert_ended(CLI_BUSY, "", "pullet wait: the agent is busy: too many requests\n");
+}
+
+static void ready__without_an_agent__waits_for_it_and_says_so_once(void **state)
+{
+	(void)state;
+	played_stop();
+	RUN(cli_wait, "pullet wait", "--ready", "--timeout", "300ms");
+	assert_ended(CLI_UNREACHABLE, "", NULL);
+	assert_int_equal(
+		strncmp(command.err,
+			"pullet wait: waiting for the agent, which does not listen at ", 60),
+		0);
+	assert_shows(command.err, "/control.sock yet\npullet wait: no agent answers at ");
+	RUN(cli_wait, "pullet wait", "--ready", "web", "--timeout", "0ms");
+	assert_ended(CLI_UNREACHABLE, "", NULL);
+	assert_null(strstr(command.err, "waiting for"));
+	RUN(cli_wait, "pullet wait", "--ready", "--socket", "/dev/null/x", "--timeout", "20s");
+	assert_ended(CLI_UNREACHABLE, "", NULL); /* at once: nothing comes there */
+	assert_shows(command.err, "Not a directory");
+}
+
 static void wait__for_nothing_or_two_things__is_misused(void **state)
 {
 	(void)state;
@@ -318,6 +460,7 @@ int main(void)
 		CASE(history__of_nothing__says_so),
 		CASE(diff__of_bytes__shows_sizes_and_digests),
 		CASE(diff__with_hidden_values__says_who_sees_them),
+		CASE(diff__names_overrides_and_what_they_hide),
 		CASE(diff__of_what_is_no_generation__asks_nothing),
 		CASE(explain__marks_what_is_in_effect),
 		CASE(explain__of_lists_and_secrets__shows_no_value),
@@ -325,6 +468,11 @@ int main(void)
 		CASE(explain__without_a_key__says_why_the_version_is_current),
 		CASE(wait__says_which_generation_was_reached),
 		CASE(wait__that_takes_too_long__exits_4),
+		CASE(ready__of_all__waits_for_those_without_a_version__until_there_is_none),
+		CASE(ready__of_named_ones__asks_for_each),
+		CASE(ready__that_takes_too_long__says_what_is_missing_and_why),
+		CASE(ready__of_a_busy_agent__asks_again),
+		CASE(ready__without_an_agent__waits_for_it_and_says_so_once),
 		CASE(wait__for_nothing_or_two_things__is_misused),
 	};
 

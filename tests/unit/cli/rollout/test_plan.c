@@ -37,10 +37,12 @@ static void write__then_read__is_the_same(void **state)
 	char why[FILE_WHY];
 
 	(void)state;
+	p.labels[p.label_count++] = (struct roster_label){"tier", "web"};
 	buffer_init(&text, ROLLOUT_MAX_BYTES);
 	assert_int_equal(plan_write(&p, &text), 0);
 	assert_string_equal(text.data,
-		"{\"percent\":12.5,\"salt\":\"s\",\"labels\":{\"zone\":\"eu\"},\"only\":\"43\","
+		"{\"percent\":12.5,\"salt\":\"s\",\"labels\":{\"zone\":\"eu\",\"tier\":\"web\"},"
+		"\"only\":\"43\","
 		"\"plan\":{\"v\":1,"
 		"\"state\":\"running\",\"version\":\"43\",\"waves\":[1,12.5,100],\"wave\":2,"
 		"\"every_ms\":600000,\"abort_at\":2,\"driver\":\"0123456789abcdef\","
@@ -60,8 +62,10 @@ static void write__then_read__is_the_same(void **state)
 	assert_string_equal(back.by, p.by);
 	assert_int_equal(back.since_ms, p.since_ms);
 	assert_string_equal(back.salt, "s");
-	assert_int_equal(back.label_count, 1);
+	assert_int_equal(back.label_count, 2);
 	assert_string_equal(back.labels[0].value, "eu");
+	assert_string_equal(back.labels[1].name, "tier");
+	assert_string_equal(back.labels[1].value, "web");
 	plan_fini(&back);
 	buffer_fini(&text);
 }
@@ -144,6 +148,21 @@ static void abort__of_a_version_whose_bytes_are_known__holds_them_by_any_name(vo
 	for (size_t i = 0; i < p.aborted_count; i++)
 		assert_string_not_equal(p.aborted[i], p.digest);
 	assert_true(p.aborted_count > 0);
+}
+
+static void finished_rollout__forgets_that_its_own_version_was_aborted(void **state)
+{
+	struct plan p = {.version = "43",
+		.digest = "feed",
+		.aborted = {"41", "43", "430", "feed", "42"},
+		.aborted_count = 5};
+
+	(void)state;
+	plan_forget_aborted(&p);
+	assert_int_equal(p.aborted_count, 3);
+	assert_string_equal(p.aborted[0], "41");
+	assert_string_equal(p.aborted[1], "430");
+	assert_string_equal(p.aborted[2], "42");
 }
 
 static void abort__of_one_rollout_after_another__opens_the_way_for_no_version_of_before(
@@ -301,6 +320,7 @@ int main(void)
 		cmocka_unit_test(write__then_read__is_the_same),
 		cmocka_unit_test(agents__in_each_state__take_what_it_says),
 		cmocka_unit_test(abort__of_a_version_whose_bytes_are_known__holds_them_by_any_name),
+		cmocka_unit_test(finished_rollout__forgets_that_its_own_version_was_aborted),
 		cmocka_unit_test(
 			abort__of_one_rollout_after_another__opens_the_way_for_no_version_of_before),
 		cmocka_unit_test(read__what_is_no_plan__says_what),

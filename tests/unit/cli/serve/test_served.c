@@ -50,6 +50,9 @@ static void add__document__is_a_config_of_its_paths_name(void **state)
 
 static void add__second_of_a_name__keeps_its_ending(void **state)
 {
+	static const char *const names[] = {
+		"web", "web.json", "a-b", "a-b.yaml", "a-b-", "x-y", "x-y.json", "x-y.yml"};
+
 	(void)state;
 	served_add(&served, "web.yaml");
 	assert_int_equal(served_add(&served, "web.json"), SERVED_NEW);
@@ -62,6 +65,9 @@ static void add__second_of_a_name__keeps_its_ending(void **state)
 	assert_int_equal(served_add(&served, "x-y.json"), SERVED_NEW);
 	assert_int_equal(served_add(&served, "x/y.json"), SERVED_NEW);
 	assert_int_equal(served_add(&served, "x/y.yml"), SERVED_NEW);
+	assert_int_equal(served.count, sizeof(names) / sizeof(names[0]));
+	for (size_t i = 0; i < served.count; i++)
+		assert_string_equal(name(i), names[i]);
 }
 
 static void add__what_is_no_document__is_left_alone(void **state)
@@ -89,6 +95,15 @@ static void add__odd_characters__are_said(void **state)
 	assert_int_equal(served_add(&served, path), SERVED_ODD);
 	assert_int_equal(served.odd_count, 4);
 	assert_int_equal(served.count, 0);
+	memcpy(path + SETTINGS_MAX_NAME, ".yaml", 6); /* is as long as a name may be */
+	assert_int_equal(served_add(&served, path), SERVED_NEW);
+	assert_int_equal(strlen(name(0)), SETTINGS_MAX_NAME);
+	memcpy(path + SETTINGS_MAX_NAME, ".json", 6); /* has no room for its ending */
+	assert_int_equal(served_add(&served, path), SERVED_ODD);
+	for (size_t i = 0; i < SERVED_PATH; i++)
+		path[i] = i % 2 ? '/' : 'a';
+	memcpy(path + SERVED_PATH - 5, ".yml", 5);
+	assert_int_equal(served_add(&served, path), SERVED_ODD);
 }
 
 static void add__more_than_there_is_room_for__is_said(void **state)
@@ -156,6 +171,29 @@ static void write__is_a_configuration(void **state)
 	buffer_fini(&out);
 }
 
+static void write__with_a_key__names_it_and_no_topic_that_is_the_name(void **state)
+{
+	const struct served_from from = {.url = "http://a:1",
+		.push = "tcp://a:2",
+		.server_key = "KEY",
+		.insecure = true,
+		.files = "/run",
+		.more = ""};
+	struct buffer out;
+
+	(void)state;
+	buffer_init(&out, 4096);
+	served_add(&served, "web.yaml");
+	served_add(&served, "web.json");
+	assert_int_equal(served_write(&served, &from, &out), 0);
+	assert_string_equal(out.data,
+		"push:\n  - endpoint: tcp://a:2\n    curve: {server_key: 'KEY'}\nconfigs:\n"
+		"  web:\n    url: http://a:1/web.yaml\n    file: /run/web.yaml\n"
+		"  web.json:\n    url: http://a:1/web.json\n    file: /run/web.json\n"
+		"    topic: 'web'\n");
+	buffer_fini(&out);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -168,6 +206,7 @@ int main(void)
 		CASE(add__more_than_there_is_room_for__is_said),
 		CASE(find__takes_files_folder_by_folder),
 		CASE(write__is_a_configuration),
+		CASE(write__with_a_key__names_it_and_no_topic_that_is_the_name),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -410,13 +410,13 @@ static void options__that_exclude_each_other__are_misused(void **state)
 {
 	(void)state;
 	assert_int_equal(RUN(cli_status, "pullet status", "--ready", "web"), CLI_USAGE);
-	assert_shows(command.err, "--ready is about all configs");
+	assert_shows(command.err, "pullet status: --ready is about all configs");
 	for (size_t i = 0; i < 3; i++) {
 		static const char *const forms[] = {"--all", "--names", "--json"};
 
 		RUN(cli_status, "pullet status", forms[i], forms[(i + 1) % 3]);
 		assert_int_equal(command.code, CLI_USAGE);
-		assert_shows(command.err, "--all, --names, --json: one of them\n");
+		assert_shows(command.err, "pullet status: --all, --names, --json: one of them\n");
 	}
 	assert_int_equal(RUN(cli_status, "pullet status", "a", "b"), CLI_USAGE);
 	assert_shows(command.err, "one config at most");
@@ -441,6 +441,30 @@ static void status__of_no_agent__exits_3_and_says_what_to_do(void **state)
 	RUN(cli_status, "pullet status", "--socket", "/dev/null/x");
 	assert_int_equal(command.code, CLI_UNREACHABLE);
 	assert_shows(command.err, "Not a directory");
+}
+
+static void status__of_no_agent__whose_configuration_is_empty__says_what_to_add(void **state)
+{
+	char path[SCRATCH_PATH + 32], expected[512];
+
+	(void)state;
+	played_stop();
+	snprintf(path, sizeof(path), "%s/pullet.yaml", played.dir);
+	scratch_write(played.dir, "pullet.yaml", "# nothing\n", 10);
+	setenv("PULLET_CONFIG", path, 1);
+	RUN(cli_status, "pullet status");
+	snprintf(expected, sizeof(expected),
+		"pullet status: no agent answers at %s/control.sock: nothing is configured in %s: "
+		"add a config to %s, and start it (systemctl start pullet)\n",
+		played.dir, played.dir, path);
+	assert_ended(CLI_UNREACHABLE, "", expected);
+	RUN(cli_status, "pullet status", "--socket", "/nowhere/x"); /* is of another agent */
+	assert_null(strstr(command.err, "nothing is configured"));
+	scratch_write(played.dir, "pullet.yaml", "agent: {}\n", 10);
+	RUN(cli_status, "pullet status");
+	assert_shows(command.err, "/control.sock: start it (systemctl start pullet), or name its "
+				  "socket with --socket");
+	unsetenv("PULLET_CONFIG");
 }
 
 #define STRANGER 54321 /* a user and a group that nothing here is of */
@@ -550,6 +574,7 @@ int main(void)
 		CASE(ready__prints_only_what_is_not),
 		CASE(options__that_exclude_each_other__are_misused),
 		CASE(status__of_no_agent__exits_3_and_says_what_to_do),
+		CASE(status__of_no_agent__whose_configuration_is_empty__says_what_to_add),
 		CASE(status__for_a_user_who_may_not_ask__names_who_may),
 		CASE(status__of_no_meaning__is_an_error),
 		CASE(status__of_too_long_a_name__asks_nothing),

@@ -289,6 +289,8 @@ static void filter__shows_what_has_it_in_name_state_or_error(void **state)
 	screen_press(&view, KEY_ESCAPE);
 	assert_string_equal(view.filter, "");
 	assert_false(view.typing);
+	press("/e\r");
+	assert_shows(draw(WRAP_ENDLESS, WRAP_ENDLESS), "filter: e   q quit");
 }
 
 static void arrows__scroll_and_stop_at_the_ends(void **state)

@@ -552,6 +552,8 @@ static void memory__that_is_short__leaves_no_part(void **state)
 	static char whole[COMMAND_MAX];
 
 	(void)state;
+	add("odd\\.key", PULLET_STRING, "x");
+	publish(5);
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		unsigned nth = 0;
 		int code;
