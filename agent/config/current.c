@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "mustache/mustache.h"
+#include "version/left.h"
 
 #define REPAIR_MS 1000u
 
@@ -314,6 +315,9 @@ void current_replace(struct config *c)
 	c->current.half_shown = c->current.older_known = false;
 	if (c->step.decision.action != ACTION_HEAL)
 		current_forget_saved(c);
+	if (c->current.left)
+		left_clear(c->env->sys, c->current.store);
+	c->current.left = false;
 	latest_current_replaced(c, &replaced);
 	version_fini(&replaced);
 }

@@ -163,6 +163,7 @@ struct current {
 	struct file_watch_entry file_drift, image_drift;
 	bool watching_drift; /* these two are in use */
 	bool started;        /* its places were opened */
+	bool left;           /* the config was gone, and its place may show something newer */
 	bool half_shown;     /* a publication failed: its places may be those of either version */
 	bool older_known;    /* since the last tick, for this version */
 	enum situation_place place;
