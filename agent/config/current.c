@@ -112,12 +112,8 @@ void current_log_repair(struct config *c)
 	bool logs = !repairs || log_limit_pass(&repairs->limit, now_ms, cause, &n);
 
 	c->step.quiet = ours || !logs;
-	if (!ours) {
-		c->status.restored++;
-		events_note(c, EVENT_RESTORED, NULL, cause);
-		if (repairs)
-			repairs->last_ms = now_ms;
-	}
+	if (!ours && repairs)
+		repairs->last_ms = now_ms;
 	if (logs)
 		log_warn(ours ? "restoring the files of the current version"
 			      : "the file was changed by somebody else: restoring it",

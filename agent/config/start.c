@@ -19,8 +19,6 @@
 #define PATIENT_RUNS 10
 #define YOUNG_MS (10 * 60 * 1000)
 #define LOST_PIN "the pinned version is not in the state directory: the pin is dropped"
-#define ASKED_FIRST                                                                                \
-	"the config was gone meanwhile: the server is asked before an older version is shown"
 #define OLD_NUMBER "the pinned version keeps its old number: readers may have seen a newer one"
 
 /* ---- what is stored ---- */
@@ -259,7 +257,9 @@ static void look_at_left(struct config *c)
 	c->current.left = c->current.saved_generation && place && !c->decisions.ledger->pin.by &&
 			  left_is_older(c->env->sys, c->current.store, place);
 	if (c->current.left)
-		log_warn(ASKED_FIRST, "config", c->settings->name, "generation",
+		log_warn("the config was gone meanwhile: the server is asked before an older "
+			 "version is shown",
+			"config", c->settings->name, "generation",
 			LOG_U64(c->current.saved_generation), "file", place);
 	else
 		left_clear(c->env->sys, c->current.store);
