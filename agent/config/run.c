@@ -14,6 +14,7 @@
 #include <string.h>
 
 #include "settings/value.h"
+#include "version/left.h"
 
 #define PULL_FAILED_TEXT "pull failed: keeping the current version"
 #define LOST_STATE "the current version is not in the state directory any more"
@@ -175,7 +176,7 @@ static bool save_lost_again(struct config *c)
 	const struct version *v = &c->current.version;
 
 	if (!v->generation || c->step.publishing ||
-		!store_has_lost(c->current.store, v->generation))
+		!left_is_removed(c->env->sys, c->env->state_dir, c->settings->name, v->generation))
 		return false;
 	if (c->latest.state == LATEST_IS_CURRENT)
 		latest_forget(c);

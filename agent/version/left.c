@@ -7,6 +7,8 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -93,6 +95,16 @@ bool left_is_older(const struct sys *sys, const struct store *store, const char 
 		!is_before(&now.st_ctim, &left.st_mtim);
 	sys->close(dir);
 	return older;
+}
+
+bool left_is_removed(
+	const struct sys *sys, const char *state_dir, const char *name, uint64_t generation)
+{
+	char path[PATH_MAX];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "%s/%s/%020" PRIu64, state_dir, name, generation);
+	return sys->fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT;
 }
 
 void left_clear(const struct sys *sys, const struct store *store)

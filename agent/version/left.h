@@ -1,7 +1,7 @@
 /*
- * Versions that were left behind: a config was taken out of the configuration, and what it had
- * stays in the state directory. When the config comes back, what lies at its place may be newer
- * than the last known good: another config, or another program, published there meanwhile.
+ * Versions that were left behind, or removed: a config was taken out of the configuration, and what
+ * it had stays in the state directory. When the config comes back, what lies at its place may be
+ * newer than the last known good: another config, or another program, published there meanwhile.
  *
  * STATE_DIR/NAME/left is an empty file, as old as the moment in which the agent saw that no config
  * has that name. Threads: one. Errors: one that cannot be made is tried again at the next reload or
@@ -12,6 +12,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "files/file.h"
 #include "base/sys.h"
@@ -23,6 +24,9 @@ int left_mark(const struct sys *sys, const char *state_dir, const char **kept, s
 	char why[FILE_WHY]);
 /* What is at this place was changed after the versions were left. */
 bool left_is_older(const struct sys *sys, const struct store *store, const char *place);
+/* Somebody removed the file of a generation: one call, for what the loop asks often. */
+bool left_is_removed(
+	const struct sys *sys, const char *state_dir, const char *name, uint64_t generation);
 /* The config has them again. */
 void left_clear(const struct sys *sys, const struct store *store);
 

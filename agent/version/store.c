@@ -888,15 +888,6 @@ int store_describe_file(struct store *s, uint64_t generation, struct store_file 
 	return 0;
 }
 
-bool store_has_lost(const struct store *s, uint64_t generation)
-{
-	char path[PATH_MAX];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "%s/%020" PRIu64, s->path, generation);
-	return s->sys->fstatat(AT_FDCWD, path, &st, AT_SYMLINK_NOFOLLOW) && errno == ENOENT;
-}
-
 int store_dir(const struct store *s)
 {
 	return open_store_dir(s);

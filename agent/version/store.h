@@ -131,8 +131,6 @@ struct store_file {
 	size_t bytes;
 };
 int store_describe_file(struct store *s, uint64_t generation, struct store_file *ret_file);
-/* Somebody removed the file of a generation: one call, for what the loop asks often. */
-bool store_has_lost(const struct store *s, uint64_t generation);
 /* Descriptor of the directory, for other files of the config's state; the caller closes it. Or
  * -errno. */
 int store_dir(const struct store *s);
