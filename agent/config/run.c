@@ -181,7 +181,6 @@ static bool save_lost_again(struct config *c)
 	if (c->latest.state == LATEST_IS_CURRENT)
 		latest_forget(c);
 	current_forget(c);
-	c->decisions.unsaved = true;
 	return true;
 }
 
