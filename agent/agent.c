@@ -22,6 +22,7 @@
 #include "fleet/report.h"
 #include "http/client.h"
 #include "publish/withdraw.h"
+#include "version/left.h"
 #include "files/trusted.h"
 #include "settings/places.h"
 #include "base/worker.h"
@@ -411,6 +412,29 @@ static void withdraw_others(const struct agent *a)
 	free(names);
 }
 
+/* What the state directory has of other configs is old when they come back. */
+static void leave_others(const struct agent *a)
+{
+	const struct settings *s = a->settings;
+	const char **names = calloc(s->config_count + 1, sizeof(*names));
+	char why[FILE_WHY] = "out of memory";
+	int r = -ENOMEM;
+
+	for (size_t i = 0; names && i < s->config_count; i++)
+		names[i] = s->configs[i]->name;
+	if (names)
+		r = left_mark(&sys_real, s->state_dir, names, s->config_count, why);
+	if (r < 0)
+		log_warn("versions of removed configs cannot be marked as left", "why", why);
+	free(names);
+}
+
+static void forget_others(const struct agent *a)
+{
+	withdraw_others(a);
+	leave_others(a);
+}
+
 /* Makes the new settings, servers and configs the current ones. */
 static void switch_settings(
 	struct agent *a, struct settings *new, struct upstream **servers, struct config **configs)
@@ -461,7 +485,7 @@ int agent_apply(struct agent *a, struct settings *new, const struct settings_dif
 	if (diff->labels)
 		ask_rollouts(a, &diff->configs);
 	if (a->control) /* a reload; a start takes the socket first */
-		withdraw_others(a);
+		forget_others(a);
 	return a->once ? 0 : renew_report(a, diff);
 }
 
@@ -604,7 +628,7 @@ int agent_start(struct agent *a, struct settings *settings)
 		return log_shortage(r);
 	r = a->once ? 0 : start_channels(a);
 	if (r == 0 && !a->once)
-		withdraw_others(a);
+		forget_others(a);
 	return r;
 }
 

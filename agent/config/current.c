@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "mustache/mustache.h"
+#include "version/left.h"
 
 #define REPAIR_MS 1000u
 
@@ -123,12 +124,8 @@ void current_log_repair(struct config *c)
 	bool logs = !repairs || log_limit_pass(&repairs->limit, now_ms, cause, &n);
 
 	c->step.quiet = ours || !logs;
-	if (!ours) {
-		c->status.restored++;
-		events_note(c, EVENT_RESTORED, NULL, cause);
-		if (repairs)
-			repairs->last_ms = now_ms;
-	}
+	if (!ours && repairs)
+		repairs->last_ms = now_ms;
 	if (logs)
 		log_warn(ours ? "restoring the files of the current version"
 			      : "the file was changed by somebody else: restoring it",
@@ -339,6 +336,9 @@ void current_replace(struct config *c)
 	watch_bytes(c);
 	if (c->step.decision.action != ACTION_HEAL)
 		current_forget_saved(c);
+	if (c->current.left)
+		left_clear(c->env->sys, c->current.store);
+	c->current.left = false;
 	latest_current_replaced(c, &replaced);
 	version_fini(&replaced);
 }

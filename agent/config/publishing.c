@@ -261,7 +261,7 @@ static void publication_failed(struct config *c, const struct publication *p)
 static void publication_ended(struct config *c)
 {
 	struct publication p = c->step.candidate->publication;
-	bool replaces, starts;
+	bool replaces, starts, restores;
 
 	if (p.error) {
 		publication_failed(c, &p);
@@ -269,10 +269,15 @@ static void publication_ended(struct config *c)
 	}
 	starts = !step_saves(c) && !c->current.version.generation;
 	replaces = strcmp(c->current.version.sha256, c->step.candidate->version.sha256) != 0;
+	restores = c->step.decision.action == ACTION_HEAL && !c->current.half_shown;
 	if (c->step.decision.action != ACTION_HEAL)
 		c->resting = 0;
 	else if (c->current.repair_failed)
 		status_recover(c);
+	if (restores) {
+		c->status.restored++;
+		events_note(c, EVENT_RESTORED, NULL, c->step.cause);
+	}
 	c->current.repeated = p.repeated;
 	current_replace(c);
 	current_look(

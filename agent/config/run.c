@@ -14,8 +14,10 @@
 #include <string.h>
 
 #include "settings/value.h"
+#include "version/left.h"
 
 #define PULL_FAILED_TEXT "pull failed: keeping the current version"
+#define LOST_STATE "the current version is not in the state directory any more"
 #define TIMED_OUT "the server timed out: keeping the current version, pulls slow down"
 
 void run_start_limit(struct config *c)
@@ -168,12 +170,29 @@ static void fail_here(struct config *c, const char *what, const char *why)
 	run_fail(c, SUPERVISOR_FAILED, what, why);
 }
 
+/* What readers see would not survive a restart: asked for whole by the next run, which saves it. */
+static bool save_lost_again(struct config *c)
+{
+	const struct version *v = &c->current.version;
+
+	if (!v->generation || c->step.publishing ||
+		!left_is_removed(c->env->sys, c->env->state_dir, c->settings->name, v->generation))
+		return false;
+	if (c->latest.state == LATEST_IS_CURRENT)
+		latest_forget(c);
+	current_forget(c);
+	return true;
+}
+
 static void take_same(struct config *c)
 {
 	char why[FILE_WHY];
 
 	latest_confirm(c, c->run.forced);
-	if (!c->run.is_new && current_confirm(c, why))
+	if (!c->run.is_new && save_lost_again(c))
+		fail_here(c, LOST_STATE,
+			"somebody removed it: the next pull that brings it saves it again");
+	else if (!c->run.is_new && current_confirm(c, why))
 		fail_here(c, "cannot repair the published file", why);
 	else
 		pull_succeeded(c);

@@ -13,11 +13,14 @@
 /* ---- facts ---- */
 
 /* The servers have another version than what a pull brought in this life. Without a current version
- * what an earlier one left is better than nothing. */
+ * what an earlier one left is better than nothing; but not than what its place may show by now. */
 static bool is_saved_late(const struct config *c)
 {
 	const struct latest *l = &c->latest;
 
+	if (c->current.left)
+		return l->state != LATEST_IS_KEPT ||
+		       strcmp(l->candidate->version.sha256, c->current.saved->sha256) != 0;
 	if (c->current.saved_by != ROW_LATEST_IS_PUBLISHED)
 		return false;
 	return l->state == LATEST_IS_CURRENT ||

@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "version/left.h"
+
 /* A disk that fails for a moment is waited for: what it has may be newer than what can be read, or
  * pinned. One that goes on failing is not. */
 #define PATIENT_RUNS 10
@@ -247,6 +249,22 @@ void current_started(struct config *c)
 	current_start_notify(c);
 }
 
+/* An older version would take the place of a newer one: the servers are asked before. */
+static void look_at_left(struct config *c)
+{
+	const char *place = settings_place(c->settings);
+
+	c->current.left = c->current.saved_generation && place && !c->decisions.ledger->pin.by &&
+			  left_is_older(c->env->sys, c->current.store, place);
+	if (c->current.left)
+		log_warn("the config was gone meanwhile: the server is asked before an older "
+			 "version is shown",
+			"config", c->settings->name, "generation",
+			LOG_U64(c->current.saved_generation), "file", place);
+	else
+		left_clear(c->env->sys, c->current.store);
+}
+
 void current_start(struct config *c)
 {
 	char why[FILE_WHY] = "";
@@ -266,6 +284,7 @@ void current_start(struct config *c)
 	c->current.started = find_last_good(c);
 	if (!c->current.started)
 		return; /* tried again at the next run */
+	look_at_left(c);
 	store_prune(c->current.store, false,
 		(uint64_t[]){c->decisions.ledger->proven, c->current.saved_generation}, 2, 0);
 	c->step.starts =

@@ -155,7 +155,7 @@ static int check_value(const struct form *f, const struct flatten_value *v, char
 	snprintf(why, FILE_WHY, "'%.*s' has a %s", shown_len(v), v->key,
 		has_nul ? "NUL in it: no variable can hold that; take it out"
 			: "line break in it: an env file cannot hold that; take it out, or choose "
-			  "the format properties or sh");
+			  "another format, such as properties");
 	return -EINVAL;
 }
 

@@ -145,11 +145,15 @@ static int render_value(struct renderer *r, const struct template_file *f, const
 			shown_step_len(s), name, shown_step_len(s), name, shown_step_len(s), name);
 	if (!n || n->type == NODE_NULL)
 		return 0;
-	if (n->type == NODE_LIST || n->type == NODE_MAP)
+	if (n->type == NODE_MAP)
 		return template_error(f, s->place, r->why,
-			"'%.*s' is a %s, which has no text: use a section, {{#%.*s}}",
-			shown_step_len(s), name, n->type == NODE_LIST ? "list" : "mapping",
+			"'%.*s' is a mapping, which has no text: name a key of it; a template "
+			"cannot go through its keys, a list or format: run can",
 			shown_step_len(s), name);
+	if (n->type == NODE_LIST)
+		return template_error(f, s->place, r->why,
+			"'%.*s' is a list, which has no text: use a section, {{#%.*s}}",
+			shown_step_len(s), name, shown_step_len(s), name);
 	if (!raw && r->m->escape == MUSTACHE_HTML)
 		return append_html(r->out, n->text, n->text_len);
 	if (!raw && has_control_character(n->text, n->text_len))

@@ -374,7 +374,8 @@ static void publisher_silent(struct session *s, uint64_t now_ms)
 {
 	unsigned repeated;
 
-	if (log_limit_pass(&s->change_log, now_ms, "silent", &repeated))
+	s->quiet = !log_limit_pass(&s->change_log, now_ms, "silent", &repeated);
+	if (!s->quiet)
 		log_warn(is_relay(s) ? "upstream silent: all agents pull; making a new socket"
 				     : "push channel silent: pulling, and making a new socket",
 			"endpoint", s->at.endpoint, "repeated",

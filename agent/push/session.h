@@ -85,7 +85,7 @@ struct session { /* fields are private, but for those that the owner may read */
 	bool heard_heartbeat; /* in this connection: silence means something */
 	char epoch[sizeof(((struct push_message *)0)->epoch)];
 	struct log_limit log_limit, change_log;
-	bool quiet; /* its last loss was not logged, nor is its end */
+	bool quiet; /* its last loss or silence was not logged, nor is its end */
 	_Atomic int state;
 	const char *_Atomic error;
 	_Atomic uint64_t messages, heartbeats, bad, gaps, epochs, connects, rebuilds, refused, cuts,

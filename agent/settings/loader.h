@@ -68,6 +68,7 @@ struct loader {
 	const struct section *sections; /* ends without a name */
 	size_t errors;
 	bool config_missed; /* a file or config was invalid: "no config is set" would mislead */
+	bool file_missed;   /* what it names is unknown, and not missed */
 	bool no_memory;
 	struct marks names, paths, endpoints, labels, servers;
 	struct marks froms; /* servers that configs name, in the order of those configs */

@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <math.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -275,6 +276,34 @@ static int write_verbatim(struct candidate *c)
 	return buffer_append(&c->text, c->pieces[0].data, c->pieces[0].facts->len);
 }
 
+/* The first number that JSON cannot write, and the nearest name above it. */
+static const struct node *find_unwritable(const struct node *n, const char **name)
+{
+	const struct node *found = NULL;
+	const char *above = *name;
+
+	if (n->key)
+		*name = n->key;
+	if (n->type == NODE_DOUBLE && !isfinite(n->number))
+		return n;
+	for (const struct node *child = n->first; child && !found; child = child->next)
+		found = find_unwritable(child, name);
+	if (!found)
+		*name = above;
+	return found;
+}
+
+static void say_unwritable(const struct node *root, char why[FILE_WHY])
+{
+	const char *name = "";
+
+	find_unwritable(root, &name);
+	snprintf(why, FILE_WHY,
+		"cannot be written as json: '%.100s' holds no finite number, and JSON has none "
+		"such: quote it, or choose another format",
+		name);
+}
+
 static int write_as_document(const struct node *root, enum settings_format format,
 	struct buffer *text, char why[FILE_WHY])
 {
@@ -287,10 +316,11 @@ static int write_as_document(const struct node *root, enum settings_format forma
 			"allowed (4 times max_size of the server): nest its texts less deep, or "
 			"split the config",
 			json ? "json" : "yaml", text->max);
+	else if (r == -EINVAL && json)
+		say_unwritable(root, why);
 	else if (r)
 		snprintf(why, FILE_WHY, "cannot be written as %s: %s", json ? "json" : "yaml",
-			r == -EINVAL ? "it holds a number that the format does not have"
-				     : strerror(-r));
+			strerror(-r));
 	return r;
 }
 

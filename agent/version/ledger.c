@@ -13,7 +13,6 @@
 #include "document/document.h"
 #include "text/json_writer.h"
 
-#define NAME "ledger.json"
 #define MAX_FILE (1u << 20)
 
 enum kind { TEXT, LATER_TEXT /* older ledgers do not have it */, TIME };
@@ -297,7 +296,7 @@ int ledger_load(const struct sys *sys, int dir, struct ledger **ret_ledger)
 	int r;
 
 	buffer_init(&file, MAX_FILE);
-	r = file_read(sys, dir, NAME, &file);
+	r = file_read(sys, dir, LEDGER_NAME, &file);
 	if (r == 0)
 		r = ledger_read(file.data ? file.data : "", file.len, &l);
 	buffer_fini(&file);
@@ -363,7 +362,7 @@ int ledger_save(
 	if (r)
 		snprintf(why, FILE_WHY, "the ledger cannot be written: %s", strerror(-r));
 	else
-		r = file_replace(sys, dir, NAME, b.data, b.len, &options, why);
+		r = file_replace(sys, dir, LEDGER_NAME, b.data, b.len, &options, why);
 	if (r == FILE_NOT_DURABLE) /* asked to be on the disk, and is not known to be */
 		r = -EIO;
 	buffer_fini(&b);
@@ -372,7 +371,7 @@ int ledger_save(
 
 int ledger_sync(const struct sys *sys, int dir)
 {
-	return file_sync(sys, dir, NAME);
+	return file_sync(sys, dir, LEDGER_NAME);
 }
 
 void ledger_free(struct ledger *l)

@@ -19,6 +19,7 @@
 #include "files/file.h"
 #include "base/sys.h"
 
+#define LEDGER_NAME "ledger.json"
 #define LEDGER_MAX_VERDICTS 16
 #define LEDGER_MAX_OVERRIDES 32
 #define LEDGER_MAX_LAYERS 16

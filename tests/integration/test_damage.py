@@ -101,6 +101,25 @@ class Removed(harness.Case):
             world.agent.stop()
 
 
+    def test_a_removed_state_is_saved_again_by_the_next_pull(self):
+        world = World(self, False)
+        agent = world.agent
+        shutil.rmtree(world.path('state'))
+        at = world.hear()
+        agent.refresh()
+        agent.log.wait('the current version is not in the state directory any more config=web', at)
+        self.assertEqual(agent.status()['state'], 'failing')
+        agent.refresh()
+        self.assertEqual((agent.status()['state'], world.look('web')), ('ok', world.n))
+        self.assertEqual(world.saved('web'), agent.status()['generation'])
+        agent.process.kill()
+        agent.process.wait()
+        os.remove(world.path('out/web.yaml'))
+        world.down = True
+        world.start().log.wait('started from the last known good config=web')
+        self.assertEqual(world.look('web'), world.n)
+
+
 class InPlace(harness.Case):
     @harness.needs(harness.LOOK)
     def test_nothing_is_written_in_place(self):

@@ -196,6 +196,65 @@ class Reload(Case):
         agent.post('/v1/configs/web/refresh')
         agent.log.wait('published config=web generation=2')
 
+    def rename(self, old, new):
+        """The same file, by another name; the document is the same one, too."""
+        self.settings['configs'][new] = self.settings['configs'].pop(old)
+        self.hup(f'removed="1: {old}"')
+
+    def renamed(self):
+        """A config that got another name, under which its file went on."""
+        self.add('web')
+        agent = self.begin()
+        self.rename('web', 'other')
+        agent.log.wait('published config=other generation=1 ')
+        self.origin.put('/web.yaml', 'n: 2\n')
+        agent.refresh('other')
+        self.assertEqual(self.read('out/web.yaml'), b'n: 2\n')
+        return agent
+
+    def test_a_config_that_comes_back_takes_no_newer_file_back(self):
+        agent = self.renamed()
+        release, arrived = self.origin.hold('/web.yaml')
+        self.rename('other', 'web')
+        agent.log.wait('the config was gone meanwhile: .* config=web generation=1 ')
+        self.assertTrue(arrived.wait(harness.DEADLINE))
+        self.assertEqual(self.read('out/web.yaml'), b'n: 2\n')
+        self.assertIn('generation 1 is not shown before the server has answered', agent.cli('explain', 'web')[1])
+        release.set()
+        agent.log.wait('published config=web generation=2 ')
+        self.assertEqual(self.read('out/web.yaml'), b'n: 2\n')
+
+    def test_a_config_that_comes_back_without_a_server_leaves_a_newer_file(self):
+        agent = self.renamed()
+        self.origin.close()
+        self.rename('other', 'web')
+        agent.log.wait('pull failed: nothing is published yet config=web')
+        agent.stop()
+        self.agent = agent = Agent(self, self.text())
+        agent.log.wait('pull failed: nothing is published yet config=web')
+        self.assertEqual(self.read('out/web.yaml'), b'n: 2\n')
+
+    def test_a_config_that_comes_back_shows_what_it_had_where_the_server_has_that(self):
+        agent = self.renamed()
+        self.origin.put('/web.yaml', 'n: 1\n')
+        self.rename('other', 'web')
+        agent.log.wait('started from the last known good config=web generation=1')
+        self.assertEqual(self.read('out/web.yaml'), b'n: 1\n')
+        self.rename('web', 'other')
+        agent.log.wait('the config was gone meanwhile: .* config=other generation=2 ')
+
+    def test_a_config_that_comes_back_pinned_is_what_was_pinned(self):
+        self.add('web')
+        agent = self.begin()
+        agent.cli('pin', 'web', check=0)
+        self.rename('web', 'other')
+        agent.log.wait('published config=other generation=1 ')
+        self.origin.put('/web.yaml', 'n: 2\n')
+        agent.refresh('other')
+        self.rename('other', 'web')
+        agent.log.wait('started from the last known good config=web generation=1')
+        self.assertEqual(self.read('out/web.yaml'), b'n: 1\n')
+
     def test_another_file_is_written_and_the_old_one_stays(self):
         self.add('web')
         agent = self.begin()

@@ -123,6 +123,16 @@ class Here(harness.Case):
             self.assertFalse(any(line.startswith(words) for line in lines), lines)
         self.assertEqual((code, lines), (0, []))
 
+    def test_one_file_by_two_paths_is_named(self):
+        self.make('out/')
+        os.symlink('out', self.path('here/link'))
+        self.write('pullet.yaml', f"""configs:
+  a: {{url: 'http://h/', file: {self.place}/out/x}}
+  b: {{url: 'http://h/', file: {self.place}/link/x}}
+  c: {{url: 'http://h/', file: {self.place}/link/y}}
+""")
+        self.assertEqual(self.check(), (1, ['3:31: "@/link/x" is also written by config "a", by another path, at 2:31: name another place']))
+
     def test_what_is_of_the_wrong_kind_is_named(self):
         for name in PLACES.values():
             self.make(name)

@@ -289,7 +289,9 @@ int client_ask(const char *command, const char *socket, const char *method, cons
 		return cli_error(CLI_FAILED, command, "out of memory or descriptors");
 	if (result == HTTP_CLIENT_TIMEOUT)
 		return cli_error(CLI_TIMED_OUT, command,
-			"the agent did not answer in time: `pullet doctor` says why");
+			strcmp(command, "doctor") == 0
+				? "the agent did not answer in time"
+				: "the agent did not answer in time: `pullet doctor` says why");
 	if (result == HTTP_CLIENT_TOO_LARGE)
 		return cli_error(CLI_FAILED, command, "the agent's answer is too large");
 	if (result != HTTP_CLIENT_OK)

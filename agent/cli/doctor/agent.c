@@ -379,6 +379,14 @@ static void note_config_notify(
 			"the last probe of a version failed: %s", node_text(probe, "error", "?"));
 }
 
+/* It is taken for silent between any two heartbeats, and all configs pull each time. */
+static bool is_impatient(const struct node *n)
+{
+	int64_t silences = node_integer(n, "rebuilds", 0);
+
+	return silences >= 3 && silences * 3 >= node_integer(n, "heartbeats", 0);
+}
+
 /* A list of the status of what is not in order: endpoints of the push channel. */
 static void note_push_state(const struct doctor *d, struct doctor_list *l)
 {
@@ -394,6 +402,13 @@ static void note_push_state(const struct doctor *d, struct doctor_list *l)
 					: unexplained,
 				"the agent's push channel is %s: %s", state,
 				node_text(n, "error", "pulls go on by interval"));
+		else if (is_impatient(n))
+			doctor_add(l, DOCTOR_WARNING, node_text(n, "endpoint", "?"),
+				"set heartbeat of push to what the publisher has",
+				"it was silent for three heartbeats again and again, and each "
+				"time all configs pulled: heartbeats are rarer than heartbeat "
+				"says, "
+				"or the publisher hangs now and then");
 	}
 }
 

@@ -204,7 +204,9 @@ static enum dir check_written_dir(struct doctor *d, struct doctor_list *l, const
 			d->unit.applies ? " for the service" : "");
 	else if ((r = doctor_try_access(d, l, path, W_OK | X_OK)) && r != -ENOTSUP)
 		doctor_add(l, DOCTOR_ERROR, path,
-			"give it to the agent's user (chown), or name another directory",
+			r == -EPERM ? "it is immutable (lsattr, chattr -i)"
+				    : "give it to the agent's user (chown), or name another "
+				      "directory",
 			"%s: %s may not write in it: %s", what, d->who.name, strerror(-r));
 	return DIR_THERE;
 }

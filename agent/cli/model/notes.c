@@ -161,7 +161,9 @@ static void note_probe(const struct node *c, struct buffer *out)
 	const struct node *probe = node_find(c, "probe");
 	const char *error = node_text(probe, "error", NULL);
 
-	if (show_is_probed(c))
+	if (show_is_probed(c) && node_integer(probe, "generation", 0) == 0)
+		buffer_append_string(out, "  the probe waits for the reload\n");
+	else if (show_is_probed(c))
 		buffer_printf(out, "  generation %" PRId64 " is being probed\n",
 			node_integer(probe, "generation", 0));
 	if (!error || strcmp(node_text(probe, "state", ""), "failed") != 0)

@@ -178,7 +178,7 @@ bool settings_find_server(
 	if (like)
 		loader_complain(l, place, "there is no server %s: did you mean %s?",
 			settings_shown(name, shown), settings_shown(like->name, known));
-	else
+	else if (!l->file_missed)
 		loader_complain(l, place, "there is no server %s: add it under \"servers\"",
 			settings_shown(name, shown));
 	return false;

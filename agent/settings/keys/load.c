@@ -23,6 +23,7 @@
 #include "text/sentence.h"
 #include "settings/keys/keys.h"
 #include "settings/keys/layers.h"
+#include "settings/keys/own_places.h"
 #include "settings/environment.h"
 #include "settings/fingerprint.h"
 #include "settings/keys/report.h"
@@ -73,6 +74,7 @@ static int finish_loading(struct loader *l, const char *main_file, struct settin
 	loader_complain_twice(l, &l->servers, "server");
 	if (l->s) {
 		settings_keys_complete(l);
+		settings_own_places_resolve(l);
 		settings_layers_resolve(l);
 		settings_verify_resolve(l);
 		settings_report_resolve(l);
@@ -135,7 +137,7 @@ static int read_config_file(const char *path, struct buffer *out, char why[FILE_
 
 static void complain_unread(struct loader *l, const char *file, int error, const char *why)
 {
-	l->config_missed = true;
+	l->config_missed = l->file_missed = true;
 	loader_complain(l, (struct place){file, 0, 0}, "cannot be read: %.300s",
 		error == EMSGSIZE ? "larger than 1 MiB"
 		: error == EINVAL ? "not a regular file"
@@ -189,7 +191,7 @@ static void read_settings_document(struct loader *l, const struct document *d)
 	r = environment_fill(l, d, &filled);
 	if (r) {
 		l->no_memory |= r == -ENOMEM;
-		l->config_missed = true;
+		l->config_missed = l->file_missed = true;
 		return;
 	}
 	settings_keys_read(l, document_root(filled ? filled : d));
@@ -230,13 +232,13 @@ static void parse_config_file(struct loader *l, const char *file, const char *da
 
 	remember_text(l, file, data, len);
 	if (r == 0 && complain_odd_blank(l)) {
-		l->config_missed = true;
+		l->config_missed = l->file_missed = true;
 	} else if (r == 0) {
 		read_settings_document(l, d);
 	} else if (r == -ENOMEM) {
 		l->no_memory = true;
 	} else {
-		l->config_missed = true; /* the text there may be a secret */
+		l->config_missed = l->file_missed = true; /* the text there may be a secret */
 		loader_complain(l, (struct place){file, error.line, error.column}, "%s",
 			sentence_show(shown, sizeof(shown), error.message, AUDIENCE_READER));
 	}

@@ -73,6 +73,26 @@ static void file__that_is_removed_replaced_or_of_another_mode__is_restored(void 
 	assert_false(core_status().drifted);
 }
 
+static void file__that_cannot_be_restored__is_not_counted_as_restored(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	begin("");
+	core_path(path, "out/web.yaml");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0755), 0);
+	for (int i = 0; i < 5; i++) {
+		inotify_says("out/web.yaml", "replaced");
+		world_advance(2 * SECOND);
+	}
+	assert_int_equal(core_status().restored, 0);
+	assert_int_equal(rmdir(path), 0);
+	inotify_says("out/web.yaml", "removed");
+	assert_shows("n: 1\n");
+	assert_int_equal(core_status().restored, 1);
+}
+
 static void file__that_is_touched_by_the_agent_alone__is_left(void **state)
 {
 	(void)state;
@@ -913,6 +933,7 @@ int main(void)
 		CORE_TEST(file__that_is_removed_replaced_or_of_another_mode__is_restored),
 		CORE_TEST(file__that_is_touched_by_the_agent_alone__is_left),
 		CORE_TEST(file__that_is_touched_at_each_moment__is_restored_once_a_second),
+		CORE_TEST(file__that_cannot_be_restored__is_not_counted_as_restored),
 		CORE_TEST(file__without_inotify__is_restored_at_the_interval),
 		CORE_TEST(file__touched_while_a_pull_fails__is_restored),
 		CORE_TEST(file__touched_during_a_step__is_restored_with_it),

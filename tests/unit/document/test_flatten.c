@@ -199,7 +199,7 @@ static void write__env_of_a_line_break__names_the_key(void **state)
 	for (size_t i = 0; i < COUNT(breaks); i++)
 		expect_refused(breaks[i], FLATTEN_ENV,
 			"'k.a' has a line break in it: an env file cannot hold that; take it out, "
-			"or choose the format properties or sh");
+			"or choose another format, such as properties");
 }
 
 static void values__with_a_nul__are_refused_where_no_variable_can_hold_it(void **state)

@@ -228,9 +228,13 @@ static void render__when_strict__takes_what_a_configuration_has(void **state)
 		{"a list", "{a: [secret]}", "{{a}}",
 			"t:1:1: 'a' is a list, which has no text: use a section, {{#a}}", NULL},
 		{"a mapping", "{a: {b: 1}}", "{{{a}}}",
-			"t:1:1: 'a' is a mapping, which has no text: use a section, {{#a}}", NULL},
+			"t:1:1: 'a' is a mapping, which has no text: name a key of it; a template "
+			"cannot go through its keys, a list or format: run can",
+			NULL},
 		{"the root", "{a: 1}", "{{.}}",
-			"t:1:1: '.' is a mapping, which has no text: use a section, {{#.}}", NULL},
+			"t:1:1: '.' is a mapping, which has no text: name a key of it; a template "
+			"cannot go through its keys, a list or format: run can",
+			NULL},
 	};
 
 	(void)state;

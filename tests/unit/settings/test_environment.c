@@ -327,6 +327,28 @@ static void env_file__in_conf_d__is_refused(void **state)
 	assert_non_null(strstr(told[0], "/pullet.yaml: it is read before the files of conf.d"));
 }
 
+/* The servers of a file that is missed may be there. */
+static void error__in_the_file_of_the_servers__is_the_only_one(void **state)
+{
+	static const char used[] =
+		"configs: {db: {from: [{server: main, path: /db}], file: /run/db}}\n";
+	char part[SCRATCH_PATH + 16], want[SCRATCH_PATH + 128];
+
+	(void)state;
+	unsetenv("PULLET_E");
+	snprintf(part, sizeof(part), "%s/conf.d", dir);
+	assert_int_equal(mkdir(part, 0700), 0);
+	scratch_write(part, "a.yaml", used, sizeof(used) - 1);
+	assert_null(load_with("%s", "servers: {main: {urls: ['http://${PULLET_E}']}}\n"));
+	snprintf(want, sizeof(want),
+		"%s/pullet.yaml:5:25: ${PULLET_E} is not set: set it in the environment of the "
+		"agent, or in the file that env_file names",
+		dir);
+	assert_told(want);
+	assert_null(load_with("%s", ""));
+	assert_non_null(strstr(told[0], "there is no server \"main\": add it under"));
+}
+
 /* A reload sees a file that changed: the config is another one then. */
 static void fingerprint__changes_with_what_the_file_says(void **state)
 {
@@ -380,6 +402,7 @@ int main(void)
 		CASE(env_file__with_a_line_that_is_none__names_it),
 		CASE(env_file__that_is_not_there__is_said),
 		CASE(env_file__in_conf_d__is_refused),
+		CASE(error__in_the_file_of_the_servers__is_the_only_one),
 		CASE(fingerprint__changes_with_what_the_file_says),
 	};
 

@@ -404,6 +404,34 @@ static void parse__twice__names_both_places(void **state)
 		"t.yaml:2:17: listen: \"x\" names no port: write HOST:PORT");
 }
 
+#define OWN "agent: {state_dir: /s, runtime_dir: /r}\n"
+
+static void parse__place_of_the_agents_own__is_refused(void **state)
+{
+	static const char *const good_places[] = {"file: /s/b", "file: /s/locks", "file: /r/a.yaml",
+		"file: /r/x/a.snap", "file: /st"};
+	char text[256];
+
+	(void)state;
+	BAD(OWN "configs: {a: {url: 'http://h/', file: /s/a/1}}\n",
+		"t.yaml:2:39: \"/s/a/1\" is where the agent keeps its state: name another place");
+	BAD(OWN "configs: {a: {url: 'http://h/', file: /s/lock}}\n",
+		"t.yaml:2:39: \"/s/lock\" is where the agent keeps its state: name another place");
+	BAD(OWN "configs: {a: {url: 'http://h/', file: /s}}\n",
+		"t.yaml:2:39: \"/s\" is where the agent keeps its state: name another place");
+	BAD(OWN "configs: {a: {url: 'http://h/', file: /r/b.snap}}\n",
+		"t.yaml:2:39: \"/r/b.snap\" is what the agent makes in runtime_dir: name another "
+		"place");
+	BAD(OWN "configs: {a: {url: 'http://h/', file: /r/control.sock}}\n",
+		"t.yaml:2:39: \"/r/control.sock\" is what the agent makes in runtime_dir: name "
+		"another place");
+	for (size_t i = 0; i < COUNT(good_places); i++) {
+		snprintf(text, sizeof(text), OWN "configs: {a: {url: 'http://h/', %s}}\n",
+			good_places[i]);
+		settings_free(good(text));
+	}
+}
+
 static void parse__topics__may_be_shared_but_not_with_the_heartbeat(void **state)
 {
 	struct settings *s =
@@ -1064,6 +1092,26 @@ static void load__set_in_two_files__names_both_places(void **state)
 		"%s/pullet.yaml:2:19");
 	assert_told(
 		d, 5, "conf.d/a.yaml:1:53: label \"a\" is set twice: first at %s/pullet.yaml:1:53");
+}
+
+static void load__file_of_the_configuration__is_no_place_to_publish(void **state)
+{
+	const struct folder *d = *state;
+	char text[PATH_MAX + 128];
+	struct settings *s;
+
+	make_folder(d, "conf.d");
+	write_file(d, "conf.d/a.yaml", "configs: {}\n");
+	snprintf(text, sizeof(text), "configs: {a: {url: 'http://h/', file: %s/pullet.yaml}}\n",
+		d->path);
+	write_file(d, "pullet.yaml", text);
+	assert_int_equal(load(d, &s), 1);
+	assert_non_null(strstr(told.text[0], "/pullet.yaml\" is the agent's own configuration"));
+	snprintf(text, sizeof(text), "configs: {a: {url: 'http://h/', file: %s/conf.d/b.yaml}}\n",
+		d->path);
+	write_file(d, "pullet.yaml", text);
+	assert_int_equal(load(d, &s), 1);
+	assert_non_null(strstr(told.text[0], "/b.yaml\" is the agent's own configuration"));
 }
 
 static void load__bad_file__does_not_hide_the_others(void **state)
@@ -2564,6 +2612,7 @@ int main(void)
 		cmocka_unit_test(parse__no_config__is_refused_in_the_main_file),
 		cmocka_unit_test(parse__syntax_error__is_one_error_with_its_place),
 		cmocka_unit_test(parse__twice__names_both_places),
+		cmocka_unit_test(parse__place_of_the_agents_own__is_refused),
 		cmocka_unit_test(parse__topics__may_be_shared_but_not_with_the_heartbeat),
 		cmocka_unit_test(parse__bytes__only_verbatim),
 		cmocka_unit_test(parse__merge_keys__share_what_is_common),
@@ -2587,6 +2636,7 @@ int main(void)
 		WITH_FOLDER(load__too_large__is_refused),
 		WITH_FOLDER(load__conf_d__adds_in_the_order_of_names),
 		WITH_FOLDER(load__set_in_two_files__names_both_places),
+		WITH_FOLDER(load__file_of_the_configuration__is_no_place_to_publish),
 		WITH_FOLDER(load__bad_file__does_not_hide_the_others),
 		WITH_FOLDER(load__conf_d_is_a_file__is_an_error),
 		WITH_FOLDER(load__more_parts_than_allowed__is_an_error),

@@ -373,9 +373,8 @@ static void text__that_the_format_cannot_hold__is_refused_with_a_sentence(void *
 	static const struct {
 		const char *format, *text, *sentence;
 	} table[] = {
-		{"json", "a: .inf\n",
-			"cannot be written as json: it holds a number that the "
-			"format does not have"},
+		{"json", "a: {b: [1, .inf], c: 1}\n",
+			"cannot be written as json: 'b' holds no finite number"},
 		{"env", "a: \"two\\nlines\"\n", "'a' has a line break in it"},
 		{"env", "a.b: 1\na_b: 2\n", "give the same name A_B"},
 	};

@@ -184,6 +184,20 @@ static void config__says_what_is_wrong_with_it(void **state)
 
 /* ---- the agent and its file ---- */
 
+static void push_channel__that_is_silent_between_heartbeats__is_a_warning(void **state)
+{
+	(void)state;
+	examine("\"push\":[{\"endpoint\":\"tcp://p:1\",\"state\":\"connected\",\"rebuilds\":9,"
+		"\"heartbeats\":10},{\"endpoint\":\"tcp://p:2\",\"state\":\"connected\","
+		"\"rebuilds\":9,\"heartbeats\":100},{\"endpoint\":\"tcp://p:3\",\"state\":"
+		"\"connected\",\"rebuilds\":2,\"heartbeats\":0}],",
+		WEB("\"state\":\"ok\",\"generation\":1"));
+	assert_int_equal(
+		strncmp(text, "warning tcp://p:1: it was silent for three heartbeats", 53), 0);
+	assert_null(strstr(text, "p:2"));
+	assert_null(strstr(text, "p:3"));
+}
+
 static void push_channel__that_is_not_connected__is_a_warning(void **state)
 {
 	(void)state;
@@ -542,6 +556,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(config__says_what_is_wrong_with_it),
 		CASE(push_channel__that_is_not_connected__is_a_warning),
+		CASE(push_channel__that_is_silent_between_heartbeats__is_a_warning),
 		CASE(version__that_is_not_the_installed_one__is_a_warning),
 		CASE(configuration__of_another_file_or_refused__is_told),
 		CASE(configuration__that_was_changed_since__is_to_be_reloaded),

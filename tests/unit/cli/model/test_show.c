@@ -335,6 +335,8 @@ static void notes__of_each_kind__are_a_sentence(void **state)
 			"  generation 3 failed its probe: down\n"},
 		{"\"state\":\"ok\",\"probe\":{\"state\":\"waiting\",\"generation\":3}",
 			"  generation 3 is being probed\n"},
+		{"\"state\":\"ok\",\"probe\":{\"state\":\"waiting\",\"generation\":0}",
+			"  the probe waits for the reload\n"},
 		{"\"state\":\"ok\",\"probe\":{\"state\":\"running\",\"generation\":3}",
 			"  generation 3 is being probed\n"},
 		{"\"state\":\"ok\",\"probe\":{\"state\":\"failed\",\"generation\":3}", ""},
