@@ -433,8 +433,9 @@ static void diff__of_the_push_keys_text__is_a_change(void **state)
 		"}}]\n"
 		"configs: {a: {url: 'http://h/a', file: /run/a}}\n",
 		true);
-	assert_content_counts("push: [{endpoint: 'tcp://127.0.0.1:1'}, {endpoint: 'tcp://h:2', curve: "
-			      "{server_key: '" CURVE "', secret_key_file: ",
+	assert_content_counts(
+		"push: [{endpoint: 'tcp://127.0.0.1:1'}, {endpoint: 'tcp://h:2', curve: "
+		"{server_key: '" CURVE "', secret_key_file: ",
 		"}}]\n"
 		"configs: {a: {url: 'http://h/a', file: /run/a}}\n",
 		true);
