@@ -88,8 +88,12 @@ static int played_subscribe(const struct sys *sys, const struct subscriber_endpo
 	struct subscriber **ret_subscriber)
 {
 	(void)sys, (void)topics, (void)topic_count, (void)ret_subscriber;
-	assert_int_equal(count, 1);
+	assert_int_equal(count, 2);
 	assert_string_equal(endpoints[0].endpoint, "tcp://127.0.0.1:1");
+	assert_string_equal(endpoints[1].endpoint, "tcp://127.0.0.1:2");
+	assert_int_equal(endpoints[1].heartbeat_ms, 7);
+	assert_string_equal(endpoints[1].server_key, "KEY");
+	assert_string_equal(endpoints[1].secret_key_file, "/key");
 	return subscribe_error;
 }
 
@@ -155,8 +159,12 @@ static void push__that_cannot_start__says_why(void **state)
 			"configuration asks for: install one that has it"},
 		{0, ""},
 	};
-	struct settings_push push = {.endpoint = (char *)"tcp://127.0.0.1:1"};
-	struct settings settings = {.push = &push, .push_count = 1};
+	struct settings_push push[] = {{.endpoint = (char *)"tcp://127.0.0.1:1"},
+		{.endpoint = (char *)"tcp://127.0.0.1:2",
+			.heartbeat_ms = 7,
+			.server_key = (char *)"KEY",
+			.secret_key_file = (char *)"/key"}};
+	struct settings settings = {.push = push, .push_count = 2};
 	struct agent a = {.settings = &settings};
 	struct subscriber *started = NULL;
 	char why[FILE_WHY];

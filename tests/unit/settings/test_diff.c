@@ -386,6 +386,35 @@ static void diff__of_a_schemas_text__is_a_change(void **state)
 		"configs: {a: {url: 'http://h/a', file: /run/a, schema: ", "}}\n", false);
 }
 
+static void diff__of_a_templates_text__is_a_change(void **state)
+{
+	char path[] = "/tmp/pullet-diff-XXXXXX", text[1024];
+	static const char *const contents[] = {"a {{n}}", "a {{n}}", "b {{n}}"};
+	struct settings *s[3];
+	struct settings_diff d;
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_true(fd >= 0);
+	close(fd);
+	snprintf(text, sizeof(text),
+		"configs: {a: {url: 'http://h/a.yaml', file: /run/a, format: {template: "
+		"%s}}}\n",
+		path);
+	for (size_t i = 0; i < 3; i++) {
+		write_file(path, contents[i]);
+		s[i] = good(text);
+	}
+	unlink(path);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(settings_diff(s[i], s[i + 1], &d), 0);
+		assert_int_equal(d.configs.changed, i);
+		settings_diff_fini(&d);
+	}
+	for (size_t i = 0; i < 3; i++)
+		settings_free(s[i]);
+}
+
 static void diff__of_a_schema_directorys_texts__is_a_change(void **state)
 {
 	char dir[] = "/tmp/pullet-diff-XXXXXX", text[1024], path[3][100];
@@ -433,8 +462,9 @@ static void diff__of_the_push_keys_text__is_a_change(void **state)
 		"}}]\n"
 		"configs: {a: {url: 'http://h/a', file: /run/a}}\n",
 		true);
-	assert_content_counts("push: [{endpoint: 'tcp://127.0.0.1:1'}, {endpoint: 'tcp://h:2', curve: "
-			      "{server_key: '" CURVE "', secret_key_file: ",
+	assert_content_counts(
+		"push: [{endpoint: 'tcp://127.0.0.1:1'}, {endpoint: 'tcp://h:2', curve: "
+		"{server_key: '" CURVE "', secret_key_file: ",
 		"}}]\n"
 		"configs: {a: {url: 'http://h/a', file: /run/a}}\n",
 		true);
@@ -512,6 +542,7 @@ int main(void)
 		cmocka_unit_test(diff__of_what_comes_and_goes__is_told_apart),
 		cmocka_unit_test(diff__of_the_agents_own__is_told),
 		cmocka_unit_test(diff__of_a_schemas_text__is_a_change),
+		cmocka_unit_test(diff__of_a_templates_text__is_a_change),
 		cmocka_unit_test(diff__of_a_schema_directorys_texts__is_a_change),
 		cmocka_unit_test(diff__of_the_push_keys_text__is_a_change),
 		cmocka_unit_test(adopt__of_what_is_the_same__keeps_its_address),

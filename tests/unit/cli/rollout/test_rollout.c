@@ -308,6 +308,11 @@ static int set_up(void **state)
 	"`pullet rollout abort web`\n"
 #define GOES_ON ": `pullet rollout resume web` goes on"
 
+static void put_text(const char *text)
+{
+	snprintf(world.text, sizeof(world.text), "%s", text);
+}
+
 static struct plan read_back(void)
 {
 	char why[FILE_WHY];
@@ -478,7 +483,7 @@ static void start__where_one_is_open__changes_nothing(void **state)
 	(void)state;
 	START("--timeout", "1s"); /* is paused */
 	change_document(PLAN_RUNNING, "0000000000000077", "ann");
-	strcpy(before, world.text);
+	snprintf(before, sizeof(before), "%s", world.text);
 	ROLLOUT(START_IT);
 	assert_ended(CLI_FAILED, "",
 		"pullet rollout start: a rollout of v2 is running, at 50%, by ann: `pullet rollout "
@@ -706,19 +711,19 @@ static void take_it_over(unsigned n)
 static void replace_it(unsigned n)
 {
 	if (n == 2)
-		strcpy(world.text, BY_HAND);
+		put_text(BY_HAND);
 }
 
 static void damage_it(unsigned n)
 {
 	if (n == 2)
-		strcpy(world.text, "percent: ten\n");
+		put_text("percent: ten\n");
 }
 
 static void replace_its_plan(unsigned n)
 {
 	if (n == 2)
-		strcpy(world.text, "{\"percent\":100,\"plan\":{\"v\":2}}");
+		put_text("{\"percent\":100,\"plan\":{\"v\":2}}");
 }
 
 static void interrupt_it(unsigned n)
@@ -1027,7 +1032,7 @@ static void status__says_who_drives_it(void **state)
 	assert_shows(command.out, "\"driven\":true,\"driven_ms\":");
 
 	/* a note of another one: who has just begun has not written his */
-	strcpy(world.note.driver, "0000000000000055");
+	snprintf(world.note.driver, sizeof(world.note.driver), "0000000000000055");
 	ROLLOUT("status");
 	assert_shows(command.out, "\n  the command that drives it spoke 0s ago\n");
 	put_running(3600000);
@@ -1048,7 +1053,7 @@ static void status__without_a_document_or_with_one_by_hand__counts_who_takes_it_
 		"  WAVE  PERCENT  HOSTS  RUN IT  REJECTED  HELD  UNDECIDED  TROUBLED  EXCUSED\n"
 		"  now   -        5      0 ");
 	assert_null(strstr(command.out, "none"));
-	strcpy(world.text, BY_HAND);
+	put_text(BY_HAND);
 	world.revision = 4;
 	ROLLOUT("status");
 	assert_shows(command.out,
@@ -1090,7 +1095,7 @@ static void document__that_is_damaged_or_cannot_be_read__is_named_by_each_verb(v
 			"pullet rollout %s: http://d: no route to host\n", verbs[i]);
 		ROLLOUT(verbs[i]);
 		assert_ended(CLI_FAILED, "", expected);
-		strcpy(world.text, "percent: ten\n");
+		put_text("percent: ten\n");
 		snprintf(expected, sizeof(expected),
 			"pullet rollout %s: " KEY
 			" is no rollout document: 1:10: percent must be a number from 0 to 100: "
@@ -1098,7 +1103,7 @@ static void document__that_is_damaged_or_cannot_be_read__is_named_by_each_verb(v
 			verbs[i]);
 		ROLLOUT(verbs[i]);
 		assert_ended(CLI_FAILED, "", expected);
-		strcpy(world.text, "{\"percent\":100,\"plan\":{\"v\":2}}");
+		put_text("{\"percent\":100,\"plan\":{\"v\":2}}");
 		snprintf(expected, sizeof(expected),
 			"pullet rollout %s: " KEY
 			": its plan is of another version of pullet: hosts go by the document, "
