@@ -22,6 +22,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "crypto/minisign.h"
 #include "settings/settings.h"
 #include "tests/unit/fixture/source.h"
 #include "settings/value.h"
@@ -700,6 +701,38 @@ static void mode__table(void **state)
 		assert_true(!why == (cases[i].mode >= 0));
 		assert_int_equal(mode, why ? 1 : cases[i].mode);
 	}
+}
+
+static void signature_demand__is_what_the_config_binds(void **state)
+{
+	static const struct {
+		enum settings_bind bind;
+		bool rev, config, path;
+	} rows[] = {{SETTINGS_BIND_NONE, false, false, false},
+		{SETTINGS_BIND_CONFIG, true, true, false},
+		{SETTINGS_BIND_PATH, false, false, true}};
+	struct settings_layer layers[] = {{.path = (char *)"/first"}, {.path = (char *)"/second"}},
+			      bootstrap = {.path = (char *)"/boot"};
+	struct settings_config c = {.name = (char *)"web", .layers = layers, .layer_count = 2};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(rows); i++) {
+		struct minisign_demand d;
+
+		c.verify.bind = rows[i].bind;
+		c.verify.rev_required = rows[i].rev;
+		d = settings_signature_demand(&c, 0);
+		assert_string_equal(d.config, "web");
+		assert_string_equal(d.path, "/first");
+		assert_null(d.or_path);
+		assert_int_equal(d.names_config, rows[i].config);
+		assert_int_equal(d.names_path, rows[i].path);
+		assert_int_equal(d.has_rev, rows[i].rev);
+	}
+	c.bootstrap = &bootstrap; /* it is the first layer, elsewhere */
+	assert_string_equal(settings_signature_demand(&c, 0).or_path, "/boot");
+	assert_string_equal(settings_signature_demand(&c, 1).path, "/second");
+	assert_null(settings_signature_demand(&c, 1).or_path);
 }
 
 static void owner__table(void **state)
@@ -2624,6 +2657,7 @@ int main(void)
 		cmocka_unit_test(endpoint_and_address__table),
 		cmocka_unit_test(name__table),
 		cmocka_unit_test(mode__table),
+		cmocka_unit_test(signature_demand__is_what_the_config_binds),
 		cmocka_unit_test(owner__table),
 		cmocka_unit_test(signal__table),
 		cmocka_unit_test(key_and_pattern__table),

@@ -151,6 +151,28 @@ static void sign__over_what_is_no_signature_of_the_key__takes_the_time(void **st
 	}
 }
 
+static void sign__with_a_lower_number__is_refused_and_writes_nothing(void **state)
+{
+	char expected[1024];
+
+	(void)state;
+	make_key();
+	RUN(cli_sign, "pullet sign", document, "-s", key, "--rev", "7");
+	assert_int_equal(command.code, CLI_OK);
+	RUN(cli_sign, "pullet sign", document, "-s", key, "--rev", "6");
+	snprintf(expected, sizeof(expected),
+		"pullet sign: %s.minisig has rev=7: agents that accepted that reject rev=6 as an "
+		"old version; give a higher one, or leave --rev out. If no agent ever had it, "
+		"remove that file first\n",
+		document);
+	assert_ended(CLI_FAILED, "", expected);
+	assert_int_equal(verify("web.yaml.minisig").rev, 7);
+	RUN(cli_sign, "pullet sign", document, "-s", key, "--rev", "7"); /* once more */
+	assert_int_equal(command.code, CLI_OK);
+	RUN(cli_sign, "pullet sign", document, "-s", key);
+	assert_int_equal(verify("web.yaml.minisig").rev, 8);
+}
+
 static void sign__over_what_it_cannot_read__wants_the_number(void **state)
 {
 	char expected[1024];
@@ -331,6 +353,7 @@ int main(void)
 		CASE(keygen__misused__says_how),
 		CASE(sign__names_the_path_and_a_number_that_grows),
 		CASE(sign__over_what_is_no_signature_of_the_key__takes_the_time),
+		CASE(sign__with_a_lower_number__is_refused_and_writes_nothing),
 		CASE(sign__over_what_it_cannot_read__wants_the_number),
 		CASE(sign__of_what_is_too_large__says_so),
 		CASE(sign__with_names_and_a_number__signs_those),

@@ -380,6 +380,32 @@ static void values__that_fit_no_environment__start_nothing(void **state)
 	free(large);
 }
 
+static void values__that_are_too_many_for_an_environment__start_nothing(void **state)
+{
+	static struct snapshot_entry e[70];
+	static char keys[70][4], large[100001];
+	void *image;
+	size_t len;
+
+	(void)state;
+	memset(large, 'x', sizeof(large) - 1);
+	for (size_t i = 0; i < 70; i++) {
+		snprintf(keys[i], sizeof(keys[i]), "k%02zu", i);
+		e[i] = (struct snapshot_entry){
+			.key = keys[i], .key_len = 3, .value = {.type = PULLET_STRING}};
+		e[i].value.text = large;
+		e[i].value.len = sizeof(large) - 1;
+	}
+	assert_int_equal(snapshot_build(e, 70, 2, 0, "v7", &image, &len), 0);
+	agent_put(agent_path("web", ".snap"), image, len);
+	free(image);
+	atomic_store(&page->generation, 2);
+	PROGRAM(NULL, "masks", QUICK);
+	assert_int_equal(command.code, CLI_FAILED);
+	assert_shows(beside.log, "pullet run: web, generation 2: the environment takes 70");
+	assert_shows(beside.log, " bytes, and the system starts a program with at most ");
+}
+
 /* ---- changes ---- */
 
 static void change_twice(void)
@@ -580,6 +606,7 @@ int main(int argc, char **argv)
 		CASE(snapshot__that_no_agent_keeps__has_no_age),
 		CASE(snapshot__that_was_copied__has_its_age_noted),
 		CASE(values__that_fit_no_environment__start_nothing),
+		CASE(values__that_are_too_many_for_an_environment__start_nothing),
 		CASE(change__restarts_the_program_with_the_new_values),
 		CASE(version__with_the_same_values__restarts_nothing),
 		CASE(program__that_does_not_end__is_killed_after_the_grace),
