@@ -81,6 +81,9 @@ int cli_cannot_listen(const char *command, const char *option, const char *addre
 
 int cli_output(const char *command, const struct buffer *b)
 {
+	if (b->error)
+		return cli_error(CLI_FAILED, command,
+			b->error == -ENOMEM ? "out of memory" : "the output is too large");
 	if ((b->len && fwrite(b->data, 1, b->len, stdout) != b->len) || fflush(stdout))
 		return cli_error(CLI_FAILED, command, "cannot write: %s", strerror(errno));
 	return CLI_OK;

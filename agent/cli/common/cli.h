@@ -73,7 +73,8 @@ int cli_publisher(const char *command, const char *option, const char *endpoint,
 	const struct publisher_options *options, struct publisher **ret_publisher);
 /* Says why HTTP cannot be served at the address that `option` names. CLI_FAILED. */
 int cli_cannot_listen(const char *command, const char *option, const char *address, int error);
-/* Writes all of b on standard output. CLI_OK, or CLI_FAILED with its sentence printed. */
+/* Writes all of b on standard output, nothing if something is missing in it. CLI_OK, or CLI_FAILED
+ * with its sentence printed. */
 int cli_output(const char *command, const struct buffer *b);
 
 #endif

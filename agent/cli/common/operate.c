@@ -59,9 +59,7 @@ int operate_ask(const struct operate *o, const char *method, struct buffer *path
 		shown = show(o, document_root(a.json), &out);
 	if (r == CLI_OK && !o->json)
 		explain_hidden_values(o, document_root(a.json));
-	if (r == CLI_OK && !o->json && out.error)
-		r = cli_error(CLI_FAILED, o->command, "out of memory");
-	else if (r == CLI_OK)
+	if (r == CLI_OK)
 		r = cli_output(o->command, o->json ? &a.body : &out);
 	buffer_fini(&out);
 	client_fini(&a);

@@ -208,8 +208,7 @@ static int print_status(const struct options *o, const struct show *s, bool one)
 		buffer_append_string(&out, "\n");
 		show_details(s, &out);
 	}
-	r = out.error ? cli_error(CLI_FAILED, o->command, "out of memory")
-		      : cli_output(o->command, &out);
+	r = cli_output(o->command, &out);
 	buffer_fini(&out);
 	return r;
 }

@@ -17,6 +17,12 @@
 	"\"path\":\"/web.yaml\",\"server\":\"main\"},"                                             \
 	"{\"name\":\"db\",\"state\":\"failing\",\"last_error\":\"no route\",\"generation\":1}]}"
 
+#define CURRENT "{\"ok\":true,\"name\":\"web\",\"generation\":3,\"origin\":\"pull\"}"
+
+static const char *const changes[] = {"POST /v1/configs/web/rollback", "POST /v1/configs/web/pin",
+	"POST /v1/configs/web/unpin", "POST /v1/configs/web/suspend", "POST /v1/configs/web/resume",
+	"POST /v1/configs/web/override"};
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -37,6 +43,9 @@ static int set_up(void **state)
 	played_answers("GET /v1/configs/web/explain", 200,
 		"{\"name\":\"web\",\"found\":true,\"value\":2,\"layers\":[{\"path\":\"/base.yaml\","
 		"\"state\":\"absent\"}]}");
+	played_answers("GET /v1/configs/web/wait", 200, CURRENT);
+	for (size_t i = 0; i < sizeof(changes) / sizeof(changes[0]); i++)
+		played_answers(changes[i], 200, CURRENT);
 	return 0;
 }
 
@@ -82,6 +91,14 @@ static void command__without_memory__prints_all_or_a_sentence(void **state)
 		{cli_history, {"pullet history", "web"}},
 		{cli_diff, {"pullet diff", "web"}},
 		{cli_explain, {"pullet explain", "web", "a"}},
+		{cli_wait, {"pullet wait", "web", "--generation", "3"}},
+		{cli_wait, {"pullet wait", "--ready", "web"}},
+		{cli_rollback, {"pullet rollback", "web"}},
+		{cli_pin, {"pullet pin", "web"}},
+		{cli_unpin, {"pullet unpin", "web"}},
+		{cli_suspend, {"pullet suspend", "web"}},
+		{cli_resume, {"pullet resume", "web"}},
+		{cli_override, {"pullet override", "web", "a=1", "--for", "1h"}},
 	};
 	static char whole[COMMAND_MAX];
 
@@ -94,6 +111,8 @@ static void command__without_memory__prints_all_or_a_sentence(void **state)
 
 		wanted = rows[i].run;
 		code = command_run(wanted, rows[i].arguments);
+		if (!command.out[0])
+			fail_msg("%s: %d '%s'", rows[i].arguments[0], code, command.err);
 		memcpy(whole, command.out, sizeof(whole));
 		do {
 			fault_memory.paused = 1;
