@@ -32,6 +32,8 @@ struct slip {
 	size_t offset;           /* of `at` */
 	struct level levels[MAX_LEVELS];
 	size_t level_count;
+	yaml_mark_t brackets[MAX_LEVELS]; /* that are open */
+	size_t bracket_count;
 	struct token last, before; /* the last token before the problem, and the one before that */
 	struct document_error *err;
 };
@@ -193,6 +195,15 @@ static void note_token(struct slip *s, const yaml_token_t *t)
 	case YAML_BLOCK_END_TOKEN:
 		s->level_count -= s->level_count > 0;
 		return;
+	case YAML_FLOW_SEQUENCE_START_TOKEN:
+	case YAML_FLOW_MAPPING_START_TOKEN:
+		if (s->bracket_count < MAX_LEVELS)
+			s->brackets[s->bracket_count++] = t->start_mark;
+		break;
+	case YAML_FLOW_SEQUENCE_END_TOKEN:
+	case YAML_FLOW_MAPPING_END_TOKEN:
+		s->bracket_count -= s->bracket_count > 0;
+		break;
 	case YAML_KEY_TOKEN:
 	case YAML_BLOCK_ENTRY_TOKEN:
 		if (top && top->column == t->start_mark.column)
@@ -501,6 +512,14 @@ static bool explain_document(struct slip *s)
 	       say_at(s, s->at, "text behind the bracket that closes the document");
 }
 
+static bool say_never_closed(struct slip *s, yaml_mark_t open)
+{
+	snprintf(s->err->message, sizeof(s->err->message),
+		"the bracket %c that opens here is never closed: close it at the end of the value",
+		char_at(s, offset_of_mark(s, open)));
+	return say_at(s, open, s->err->message);
+}
+
 /* Inside of brackets no comma and no end came. */
 static bool explain_brackets(struct slip *s)
 {
@@ -519,13 +538,8 @@ static bool explain_brackets(struct slip *s)
 		return say_at(s, s->at, s->err->message);
 	}
 	if (s->offset >= s->len ||
-		(s->at.line > s->context.line && indent_of(s, s->offset) <= indent_of(s, open))) {
-		snprintf(s->err->message, sizeof(s->err->message),
-			"the bracket %c that opens here is never closed: close it at the end of "
-			"the value",
-			bracket);
-		return say_at(s, s->context, s->err->message);
-	}
+		(s->at.line > s->context.line && indent_of(s, s->offset) <= indent_of(s, open)))
+		return say_never_closed(s, s->context);
 	if (s->last.end.line < s->at.line)
 		return say_at(s, s->last.end, "a comma is missing here, before the next line");
 	while (c == ':' && word > open + 1 && !is_blank(s->data[word - 1])) /* lines are indented */
@@ -539,6 +553,8 @@ static bool explain_content(struct slip *s)
 
 	if (c == ']' || c == '}')
 		return say_closes_nothing(s);
+	if (s->offset >= s->len && s->bracket_count)
+		return say_never_closed(s, s->brackets[s->bracket_count - 1]);
 	return c == ',' && say_at(s, s->at, "nothing stands before this comma: remove it");
 }
 
