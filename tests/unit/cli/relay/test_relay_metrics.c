@@ -34,6 +34,7 @@ const struct relay_counts *relay_counts(const struct relay *r)
 		.repeated = 102,
 		.superseded = 103,
 		.no_room = 104,
+		.circled = 115,
 		.messages = 105,
 		.heartbeats = 106,
 		.repetitions = 107,
@@ -159,6 +160,7 @@ static void metrics__have_each_counter_once(void **state)
 		"pullet_relay_dropped_changes_total{cause=\"superseded\"} 103\n"
 		"pullet_relay_dropped_changes_total{cause=\"no_room\"} 104\n"
 		"pullet_relay_dropped_changes_total{cause=\"invalid_name\"} 7\n"
+		"pullet_relay_dropped_changes_total{cause=\"circle\"} 115\n"
 		"pullet_relay_messages_total 105\n"
 		"pullet_relay_lost_messages_total{cause=\"slow_subscriber\"} 108\n"
 		"pullet_relay_lost_messages_total{cause=\"error\"} 109\n"
