@@ -184,7 +184,8 @@ static void bytes_noticed(void *arg, const char *cause)
 	struct config *c = arg;
 
 	file_watch_remove(c->env->drift, &c->current.bytes_drift);
-	drift_noticed(c, cause);
+	if (strcmp(cause, "written") == 0) /* that the file is gone is told by its name */
+		drift_noticed(c, cause);
 }
 
 /* A drifted image gets its page with the repair. */

@@ -676,6 +676,24 @@ static void watched__bytes__that_change__are_put_back(void **state)
 	assert_non_null(world.entries[2].entry);
 }
 
+/* Of a file that is removed the kernel says so twice; the first says what happened. */
+static void watched__bytes__that_are_gone__are_told_by_their_name(void **state)
+{
+	struct file_watch_entry *bytes;
+
+	(void)state;
+	begin("");
+	bytes = world.entries[2].entry;
+	somebody_writes_quietly("harm");
+	bytes->noticed(bytes->arg, "changed");
+	world_turn();
+	assert_shows("harm");
+	assert_null(world.entries[2].entry);
+	inotify_says("out/web.yaml", "replaced");
+	assert_shows("n: 1\n");
+	assert_non_null(world.entries[2].entry);
+}
+
 static void watched__of_a_set__is_its_directory(void **state)
 {
 	char place[SCRATCH_PATH + 32], path[SCRATCH_PATH + 64];
@@ -969,6 +987,7 @@ int main(void)
 		CORE_TEST(watched__are_file_and_snapshot),
 		CORE_TEST(watched__bytes__are_listened_to_once),
 		CORE_TEST(watched__bytes__that_change__are_put_back),
+		CORE_TEST(watched__bytes__that_are_gone__are_told_by_their_name),
 		CORE_TEST(watched__of_a_set__is_its_directory),
 		CORE_TEST(page_of_the_snapshot__that_is_removed__is_made_again_by_a_run),
 		CORE_TEST(page_of_the_snapshot__that_cannot_be_made_again__fails_the_run),
