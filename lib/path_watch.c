@@ -4,16 +4,21 @@
  *
  * Surprising: each watch fires once and is gone (IN_ONESHOT), and is set before the files are
  * looked at, never after. So nothing is missed: what was changed before the watch was set is seen
- * by that look, what is changed later fires the watch. The other way round there is a gap.
+ * by that look, what is changed later fires the watch. The other way round there is a gap. And it
+ * is set twice, until both times the same file was there: one that is replaced while the first is
+ * being set never fires again, and lives on for as long as any reader has it mapped. So does one
+ * whose last name is just being removed: the kernel says so while the name is still found.
  */
 #include "path_watch.h"
 
 #include <errno.h>
 #include <libgen.h>
 #include <limits.h>
+#include <sched.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* A page that is withdrawn is written through a mapping, which inotify does not see, and closed for
@@ -25,20 +30,29 @@
 
 #define MAX_TURNS 64 /* more than a path has directories, as a rule */
 
+/* Makes it readable: the end of a watch is an event. 0 or -errno. */
+static int make_readable(int fd)
+{
+	int wd = inotify_add_watch(fd, "/", IN_MOVE_SELF);
+
+	if (wd < 0)
+		return -errno;
+	inotify_rm_watch(fd, wd);
+	return 0;
+}
+
 int path_watch_open(struct path_watch *ret_watch)
 {
 	struct path_watch w = {inotify_init1(IN_CLOEXEC | IN_NONBLOCK), getpid()};
-	int wd;
+	int r;
 
 	if (w.fd < 0)
 		return -errno;
-	wd = inotify_add_watch(w.fd, "/", IN_MOVE_SELF);
-	if (wd < 0) {
-		wd = -errno;
+	r = make_readable(w.fd); /* whoever polls looks once */
+	if (r) {
 		close(w.fd);
-		return wd;
+		return r;
 	}
-	inotify_rm_watch(w.fd, wd); /* its end is an event: whoever polls looks once */
 	*ret_watch = w;
 	return 0;
 }
@@ -71,18 +85,43 @@ static int watch_above(int fd, const char *path)
 	return wd < 0 ? -errno : wd;
 }
 
+/* The last name of what is at the path is being removed. */
+static bool is_going(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && st.st_nlink == 0;
+}
+
+/* Watches the file that is at the path. 0, or -errno. */
+static int watch_this_file(int fd, const char *path)
+{
+	int wd = -1, before;
+
+	for (unsigned turns = 0; turns < MAX_TURNS; turns++) {
+		before = wd;
+		wd = inotify_add_watch(fd, path, OF_FILE);
+		if (wd < 0)
+			return -errno;
+		if (is_going(path))
+			sched_yield(); /* to who removes it */
+		else if (wd == before)
+			return 0;
+	}
+	return make_readable(fd); /* for another look */
+}
+
 /* Watches a file, and a directory above where that is not there, or may not be read. What comes
  * between the two tries is in neither: so both are tried until the directory is the same as before.
  * Each turn goes a directory deeper, or something fired, and the descriptor is readable. */
 static int watch_file_or_above(int fd, const char *path)
 {
-	int wd = -1, before;
+	int wd = -1, before, r;
 
 	for (unsigned turns = 0; turns < MAX_TURNS; turns++) {
-		if (inotify_add_watch(fd, path, OF_FILE) >= 0)
-			return 0;
-		if (errno != ENOENT && errno != ENOTDIR && errno != EACCES)
-			return -errno;
+		r = watch_this_file(fd, path);
+		if (r != -ENOENT && r != -ENOTDIR && r != -EACCES)
+			return r;
 		before = wd;
 		wd = watch_above(fd, path);
 		if (wd < 0 || wd == before)
@@ -93,13 +132,12 @@ static int watch_file_or_above(int fd, const char *path)
 
 int path_watch_renew(struct path_watch *w, const char *path, const char *beside)
 {
-	int r;
+	int r, of_beside;
 
 	take_events(w->fd);
 	r = watch_file_or_above(w->fd, path);
-	if (inotify_add_watch(w->fd, beside, OF_FILE) < 0 && (errno == ENOSPC || errno == ENOMEM))
-		r = -errno;
-	return r;
+	of_beside = watch_this_file(w->fd, beside);
+	return of_beside == -ENOSPC || of_beside == -ENOMEM ? of_beside : r;
 }
 
 void path_watch_close(struct path_watch *w)

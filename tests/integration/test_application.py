@@ -63,7 +63,7 @@ class Build(harness.Case):
                 (('web.yaml', '-o', 'web.yaml'), 64, "NAME.snap, not 'web.yaml'"), (('web.yaml', '-o', '.snap'), 64, "NAME.snap, not '.snap'"),
                 (('web.yaml', '-o', 'x.snap', '--schema-dir', '.'), 64, '--schema-dir goes with --schema'),
                 (('web.yaml', '-o', 'x.snap', '--version', 'v' * 256), 64, 'at most 255 bytes'),
-                (('none.yaml', '-o', 'x.snap'), 1, 'none.yaml cannot be read: No such file'), (('bad.yaml', '-o', 'x.snap'), 1, 'bad.yaml:2:1: '),
+                (('none.yaml', '-o', 'x.snap'), 1, 'none.yaml cannot be read: No such file'), (('bad.yaml', '-o', 'x.snap'), 1, 'bad.yaml:1:4: '),
                 (('web.yaml', '-o', 'none/x.snap'), 1, 'none/x.snap cannot be written: '), (('web.yaml', '-o', 'agent.snap'), 1, 'agent.gen lies beside it'),
                 (('web.yaml', '-o', 'junk.snap'), 1, 'is no snapshot, or a damaged one'),
                 (('web.yaml', '-o', 'x.snap', '--schema', 'none.json'), 1, 'none.json cannot be read: No such file'),

@@ -442,8 +442,9 @@ static void configuration__that_cannot_be__changes_nothing(void **state)
 	assert_answer(3, 200, "\"rejections\":3,");
 	assert_answer(2, 200, "/pullet.yaml:5:18: interval: ");
 	assert_answer(2, 200, "\"errors\":3");
-	assert_answer(
-		3, 200, "/pullet.yaml:2:1: did not find expected node content\",\"errors\":1");
+	assert_answer(3, 200,
+		"/pullet.yaml:1:1: the bracket { that opens here is never closed: close it at the "
+		"end of the value\",\"errors\":1");
 	*strstr(talk->log, " err invalid") = '#'; /* it names the port */
 	assert_logged(INVALID_LINE
 		"errors=1\n" APPLIED_LINE
@@ -455,8 +456,8 @@ static void configuration__that_cannot_be__changes_nothing(void **state)
 		"url or from, and has neither\"\n"
 		"invalid configuration error=\"@/pullet.yaml:6:3: config \\\"web\\\" needs either "
 		"url or from, and has neither\"\n" INVALID_LINE "errors=3\n"
-		"invalid configuration error=\"@/pullet.yaml:2:1: did not find expected node "
-		"content\"\n" INVALID_LINE "errors=1\n");
+		"invalid configuration error=\"@/pullet.yaml:1:1: the bracket { that opens here is "
+		"never closed: close it at the end of the value\"\n" INVALID_LINE "errors=1\n");
 }
 
 /* ---- beside the configs ---- */

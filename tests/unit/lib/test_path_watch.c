@@ -4,6 +4,8 @@
  */
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,11 +26,34 @@
 
 static int watch_error; /* of what inotify_add_watch() does next; 0 = works */
 
-static int flaps; /* from 1 on: numbers of watches; 0 = does not */
+static int flaps;         /* from 1 on: numbers of watches; 0 = does not */
+static bool flaps_itself; /* the file, and not the directory above: it is always another one */
+
+static struct {
+	const char *
+		name; /* of a config whose image is replaced while it is being watched; NULL = no */
+	uint64_t by;  /* generation */
+	int held;     /* the replaced image, which somebody else has open */
+} race;
+
+static int watch_replaced(int fd, uint32_t mask)
+{
+	const char *path = agent_path(race.name, ".snap");
+	char held[64];
+
+	race.held = open(path, O_RDONLY | O_CLOEXEC);
+	assert_true(race.held >= 0);
+	agent_put_image(race.name, race.by, false);
+	race.name = NULL;
+	snprintf(held, sizeof(held), "/proc/self/fd/%d", race.held);
+	return (int)syscall(SYS_inotify_add_watch, fd, held, mask);
+}
 
 int inotify_add_watch(int fd, const char *path, uint32_t mask)
 {
-	if (flaps) { /* there is no file, and each time another directory above */
+	if (flaps && flaps_itself && strcmp(path, "/") != 0)
+		return ++flaps;
+	if (flaps && !flaps_itself) { /* there is no file, and each time another directory above */
 		errno = ENOENT;
 		return mask & IN_ONLYDIR ? ++flaps : -1;
 	}
@@ -36,6 +61,8 @@ int inotify_add_watch(int fd, const char *path, uint32_t mask)
 		errno = watch_error;
 		return -1;
 	}
+	if (race.name && strcmp(path, agent_path(race.name, ".snap")) == 0)
+		return watch_replaced(fd, mask);
 	return (int)syscall(SYS_inotify_add_watch, fd, path, mask);
 }
 
@@ -392,6 +419,27 @@ static void fd__beside_a_publisher__ends_with_the_last(void **state)
 	close_published(&l, s.page);
 }
 
+/* The watch of the one that was replaced would never fire: its file lives on. */
+static void fd__of_an_image_that_is_replaced_while_it_is_set__follows_the_new_one(void **state)
+{
+	struct page *page;
+	struct loop l = open_published("race", &page);
+
+	(void)state;
+	agent_publish("race", page, 2);
+	race.name = "race";
+	race.by = 3;
+	assert_next(&l, 1);
+	assert_null(race.name);
+	assert_int_equal(pullet_generation(l.p), 3);
+	assert_quiet(&l);
+	agent_put_image("race", 4, false);
+	assert_next(&l, 1);
+	assert_int_equal(pullet_generation(l.p), 4);
+	close(race.held);
+	close_published(&l, page);
+}
+
 /* ---- forks and errors ---- */
 
 static void fd__in_a_child__is_its_own(void **state)
@@ -480,7 +528,13 @@ static void renew__what_the_system_says__is_told_and_ends(void **state)
 	flaps = 1;
 	assert_int_equal(path_watch_renew(&w, "a/b", "c"), 0);
 	assert_in_range(flaps, 60, 70);
+	flaps = 1;
+	flaps_itself = true;
+	assert_int_equal(path_watch_renew(&w, "a/b", "c"), 0);
+	assert_in_range(flaps, 120, 140); /* both */
 	flaps = 0;
+	flaps_itself = false;
+	assert_int_equal(poll(&(struct pollfd){.fd = w.fd, .events = POLLIN}, 1, 0), 1);
 	path_watch_close(&w);
 }
 
@@ -501,6 +555,7 @@ int main(void)
 		CASE(fd__a_directory_that_is_a_file__is_waited_for),
 		CASE(fd__a_path_without_a_directory__is_watched_from_here),
 		CASE(fd__beside_a_publisher__ends_with_the_last),
+		CASE(fd__of_an_image_that_is_replaced_while_it_is_set__follows_the_new_one),
 		CASE(fd__in_a_child__is_its_own),
 		CASE(fd__no_descriptor_left__says_so),
 		CASE(renew__what_the_system_says__is_told_and_ends),

@@ -164,7 +164,7 @@ static void files__that_are_bad__leave_none(void **state)
 		{dir, "s.json", "{]", "%s:1:2: the schema cannot be read: "},
 		{dir, "s.json", "type: integer\n", "%s:1:4: the schema cannot be read: "},
 		{defs, "a.json", "\n{", "a.json:2:"},
-		{defs, "b.yaml", "a: [\n", "b.yaml:2:1: the schema cannot be read: "},
+		{defs, "b.yaml", "a: [\n", "b.yaml:1:4: the schema cannot be read: "},
 		{dir, "s.json", "{\"type\": 7}", "%s: "},
 		{dir, "s.json", "{\"$ref\": \"none.json\"}", "%s: "},
 		{defs, "a.json", "{\"type\": 7}", "%s: a.json: "},

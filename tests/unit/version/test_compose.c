@@ -207,7 +207,7 @@ static void compose__of_a_set_of_files__judges_each_by_its_kind_and_merges_nothi
 	add(&w, "yaml", "a: [\n");
 	add(&w, "bytes", "");
 	assert_int_equal(compose_it(&w), -EINVAL);
-	assert_non_null(strstr(w.why, "/a: invalid YAML, line 2, column 1: "));
+	assert_non_null(strstr(w.why, "/a: invalid YAML, line 1, column 4: "));
 	end(&w);
 }
 

@@ -258,7 +258,7 @@ static void servers__that_lack_documents__are_errors(void **state)
 	assert_int_equal(examine(), CLI_FAILED);
 	assert_shows(command.out, "put it there, or name the path where it is");
 	assert_shows(command.out, "look at auth: of the server here");
-	assert_shows(command.out, "line 2, column 1:");
+	assert_shows(command.out, "line 1, column 4:");
 	assert_shows(
 		command.out, "has neither ETag nor Last-Modified: each pull transfers it whole");
 	assert_shows(command.out, "check the address, whether a server runs there");

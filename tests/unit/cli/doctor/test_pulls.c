@@ -86,7 +86,7 @@ static void answer__of_each_kind__has_its_cause(void **state)
 		{"/login", 401, "", KIND_CAUSE_FORBIDDEN, ""},
 		{"/busy", 503, "", KIND_CAUSE_OVERLOADED, "503"},
 		{"/empty", 200, "", KIND_CAUSE_EMPTY, ""},
-		{"/broken", 200, "a: [\n", KIND_CAUSE_ANSWER, "line 2, column 1: "},
+		{"/broken", 200, "a: [\n", KIND_CAUSE_ANSWER, "line 1, column 4: "},
 	};
 	char configs[2048] = "", request[8][32];
 

@@ -212,7 +212,7 @@ static void read__what_is_no_plan__says_what(void **state)
 					  "version, only and waves are "
 					  "the "
 					  "keys of a rollout"},
-		{"percent: [", "2:1: "},
+		{"percent: [", "1:10: "},
 		{"percent: 101", "1:10: percent must be a number from 0 to 100"},
 		{"labels: 7", "1:9: labels must be a mapping of names to texts"},
 		{"plan: {v: 2}", "its plan is of another version of pullet"},
