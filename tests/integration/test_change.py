@@ -960,7 +960,7 @@ class Drift(Case):
             at = self.agent.log.count
             self.harms(self.path('out/' + name))[cause]()
             self.agent.log.wait(f'restoring it config={name} .*cause="?{cause}', at)
-            status = self.until(lambda s, name=name: self.out(name) == b'n: 1\n' and os.stat(self.path('out/' + name)).st_mode & 0o777 == 0o640, name)
+            status = self.until(lambda s, name=name: s['restored'] and self.out(name) == b'n: 1\n' and os.stat(self.path('out/' + name)).st_mode & 0o777 == 0o640, name)
             self.assertEqual((status['restored'], status['generation']), (1, 1))
         self.assertEqual(len(self.origin.asked), asked, 'nobody asked a server')
 

@@ -65,25 +65,29 @@ static int await_agent(struct ready *w)
 	return CLI_OK;
 }
 
-/* Prints what the config lacks, and why. */
+/* Prints what the config lacks, and why; CLI_OK when it lacks nothing by now. */
 static int report_timeout(const struct ready *w, const char *name)
 {
 	const struct operate *o = w->o;
 	struct client_answer a = {0};
+	int code = CLI_TIMED_OUT;
 	struct buffer path, why;
 	char span[24];
 
 	client_path(&path, name, "");
 	buffer_init(&why, 1u << 16);
-	if (client_ask(o->command, o->socket, "GET", path.data, 10000, &a) == CLI_OK && a.json)
+	if (client_ask(o->command, o->socket, "GET", path.data, 10000, &a) == CLI_OK && a.json) {
 		words_lines(&why, node_text(document_root(a.json), "last_error", ""));
-	cli_error(CLI_TIMED_OUT, o->command, "not ready after %s: %s: nothing is published yet%s%s",
-		settings_duration_text(o->timeout_ms, span), name, why.len ? ": " : "",
-		why.len ? why.data : "");
+		code = node_integer(document_root(a.json), "generation", 0) > 0 ? CLI_OK : code;
+	}
+	if (code)
+		cli_error(code, o->command, "not ready after %s: %s: nothing is published yet%s%s",
+			settings_duration_text(o->timeout_ms, span), name, why.len ? ": " : "",
+			why.len ? why.data : "");
 	buffer_fini(&why);
 	buffer_fini(&path);
 	client_fini(&a);
-	return CLI_TIMED_OUT;
+	return code;
 }
 
 /* The exit code that an answer stands for, or AGAIN. */

@@ -393,6 +393,12 @@ static void ready__that_takes_too_long__says_what_is_missing_and_why(void **stat
 	RUN(cli_wait, "pullet wait", "--ready", "web", "--timeout", "0ms");
 	assert_ended(CLI_TIMED_OUT, "",
 		"pullet wait: not ready after 0ms: web: nothing is published yet\n");
+	/* it was the agent that was late */
+	played_answers("GET /v1/configs/web", 200,
+		"{\"name\":\"web\",\"state\":\"failing\",\"generation\":1,\"last_error\":\"no "
+		"route\"}");
+	RUN(cli_wait, "pullet wait", "--ready", "web", "--timeout", "0ms");
+	assert_ended(CLI_OK, "1 config ready: a version is published\n", "");
 }
 
 static void ready__of_a_busy_agent__asks_again(void **state)
