@@ -9,24 +9,25 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/hash.h"
 
-#define BYTES (IN_MODIFY | IN_DONT_FOLLOW | IN_MASK_ADD)
+#define BYTES (IN_MODIFY | IN_DONT_FOLLOW)
 #define EVENTS (IN_CLOSE_WRITE | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_ATTRIB | IN_ONLYDIR)
 
-struct watched { /* a directory, or a file */
+struct directory {
 	struct index_link link;
 	int descriptor; /* of the watch */
-	size_t users;   /* entries of it */
+	size_t users;   /* entries in it */
 };
 
 struct file_watch {
 	struct loop_watch watch;
 	int fd;
 	uint32_t events;
-	struct index watched, entries;
+	struct index directories, entries;
 };
 
 /* ---- events ---- */
@@ -126,66 +127,58 @@ void file_watch_free(struct file_watch *d)
 		return;
 	loop_unwatch(&d->watch);
 	close(d->fd);
-	while ((link = index_take(&d->watched, &at)))
-		free(link); /* the first member of a struct watched */
-	index_fini(&d->watched);
+	while ((link = index_take(&d->directories, &at)))
+		free(link); /* the first member of a struct directory */
+	index_fini(&d->directories);
 	index_fini(&d->entries);
 	free(d);
 }
 
-/* Finds what a watch descriptor is of; the kernel has one per directory or file. */
-static struct watched *find_watched(const struct file_watch *d, int descriptor)
+/* Finds the directory of a watch descriptor, of which the kernel has one per directory. */
+static struct directory *find_directory(const struct file_watch *d, int descriptor)
 {
-	struct index_link *l = index_first(&d->watched, entry_hash(descriptor, NULL));
+	struct index_link *l = index_first(&d->directories, entry_hash(descriptor, NULL));
 
-	while (l && ((struct watched *)l)->descriptor != descriptor)
+	while (l && ((struct directory *)l)->descriptor != descriptor)
 		l = index_next(l);
-	return (struct watched *)l;
+	return (struct directory *)l;
 }
 
-/* Counts one more entry of it. 0; or -ENOMEM, and a new watch is removed. */
-static int join_watched(struct file_watch *d, int descriptor)
+/* Counts one more entry in the directory. 0; or -ENOMEM, and a new watch is removed. */
+static int join_directory(struct file_watch *d, int descriptor)
 {
-	struct watched *watched = find_watched(d, descriptor);
+	struct directory *directory = find_directory(d, descriptor);
 
-	if (!watched) {
-		watched = calloc(1, sizeof(*watched));
-		if (!watched ||
-			index_add(&d->watched, &watched->link, entry_hash(descriptor, NULL))) {
-			free(watched);
+	if (!directory) {
+		directory = calloc(1, sizeof(*directory));
+		if (!directory || index_add(&d->directories, &directory->link,
+					  entry_hash(descriptor, NULL))) {
+			free(directory);
 			inotify_rm_watch(d->fd, descriptor);
 			return -ENOMEM;
 		}
-		watched->descriptor = descriptor;
+		directory->descriptor = descriptor;
 	}
-	watched->users++;
+	directory->users++;
 	return 0;
 }
 
-static void leave_watched(struct file_watch *d, int descriptor)
+static void leave_directory(struct file_watch *d, int descriptor)
 {
-	struct watched *watched = find_watched(d, descriptor);
+	struct directory *directory = find_directory(d, descriptor);
 
-	if (--watched->users)
+	if (--directory->users)
 		return;
 	inotify_rm_watch(d->fd, descriptor);
-	index_remove(&d->watched, &watched->link);
-	free(watched);
+	index_remove(&d->directories, &directory->link);
+	free(directory);
 }
 
-static int add_watch(struct file_watch *d, struct file_watch_entry *e, const char *path,
-	const char *name, uint32_t events)
+static int add_entry(
+	struct file_watch *d, struct file_watch_entry *e, int descriptor, const char *name)
 {
-	int descriptor = inotify_add_watch(d->fd, path, events);
-
-	if (descriptor < 0)
-		return -errno;
-	if (join_watched(d, descriptor))
+	if (index_add(&d->entries, &e->link, entry_hash(descriptor, name)))
 		return -ENOMEM;
-	if (index_add(&d->entries, &e->link, entry_hash(descriptor, name))) {
-		leave_watched(d, descriptor);
-		return -ENOMEM;
-	}
 	e->name = name;
 	e->descriptor = descriptor;
 	return 0;
@@ -194,21 +187,46 @@ static int add_watch(struct file_watch *d, struct file_watch_entry *e, const cha
 int file_watch_add(
 	struct file_watch *d, struct file_watch_entry *e, const char *dir, const char *name)
 {
-	return add_watch(d, e, dir, name, d->events);
+	int descriptor = inotify_add_watch(d->fd, dir, d->events);
+
+	if (descriptor < 0)
+		return -errno;
+	if (join_directory(d, descriptor))
+		return -ENOMEM;
+	if (add_entry(d, e, descriptor, name)) {
+		leave_directory(d, descriptor);
+		return -ENOMEM;
+	}
+	return 0;
 }
 
 int file_watch_add_bytes(struct file_watch *d, struct file_watch_entry *e, const char *path)
 {
-	return add_watch(d, e, path, NULL, BYTES);
+	struct stat st;
+	int descriptor;
+
+	if (lstat(path, &st))
+		return -errno;
+	descriptor = S_ISREG(st.st_mode) ? inotify_add_watch(d->fd, path, BYTES) : -1;
+	if (descriptor < 0)
+		return S_ISREG(st.st_mode) ? -errno : -EISDIR;
+	if (add_entry(d, e, descriptor, NULL)) {
+		inotify_rm_watch(d->fd, descriptor);
+		return -ENOMEM;
+	}
+	return 0;
 }
 
 void file_watch_remove(struct file_watch *d, struct file_watch_entry *e)
 {
 	int descriptor = e->descriptor;
 
-	if (!descriptor) /* descriptors begin at 1: it is not watched */
+	if (!descriptor) /* they begin at 1: it is not watched */
 		return;
 	index_remove(&d->entries, &e->link);
 	*e = (struct file_watch_entry){.descriptor = 0};
-	leave_watched(d, descriptor);
+	if (find_directory(d, descriptor))
+		leave_directory(d, descriptor);
+	else
+		inotify_rm_watch(d->fd, descriptor);
 }

@@ -36,7 +36,8 @@ void file_watch_creations(struct file_watch *d);
 int file_watch_add(
 	struct file_watch *d, struct file_watch_entry *e, const char *dir, const char *name);
 /* Watches the file itself, not its name: bytes that are written into it, or cut off, by somebody
- * who keeps it open. Ends with the file, which it reports ("changed"). 0 or -errno. */
+ * who keeps it open; one entry a file. Ends with the file, which it reports ("changed"). 0 or
+ * -errno: -EISDIR, it is no regular file. */
 int file_watch_add_bytes(struct file_watch *d, struct file_watch_entry *e, const char *path);
 void file_watch_remove(struct file_watch *d, struct file_watch_entry *e);
 

@@ -184,7 +184,7 @@ static void drift__of_each_kind__has_its_cause(void **state)
 static void drift__of_the_bytes_of_an_open_file__is_told_before_it_is_closed(void **state)
 {
 	char dir[SCRATCH_PATH], path[SCRATCH_PATH + 8], other[SCRATCH_PATH + 8];
-	static struct watcher name, bytes, folder;
+	static struct watcher name, bytes;
 	struct file_watch *d;
 	int fd;
 
@@ -213,13 +213,14 @@ static void drift__of_the_bytes_of_an_open_file__is_told_before_it_is_closed(voi
 	assert_true(bytes.told == 3 && name.told == 2);
 	assert_string_equal(name.cause, "replaced");
 	file_watch_remove(d, &bytes.entry);
-	/* a directory in the file's place is watched by its users as before */
-	folder = (struct watcher){.entry = {.noticed = noticed, .arg = &folder}};
-	assert_int_equal(file_watch_add_bytes(d, &folder.entry, dir), 0);
 	assert_int_equal(unlink(path), 0);
-	run(2); /* the name, and the directory as if it were the file */
+	run(1);
 	assert_string_equal(name.cause, "removed");
-	file_watch_remove(d, &folder.entry);
+	assert_int_equal(file_watch_add_bytes(d, &bytes.entry, path), -ENOENT);
+	assert_int_equal(mkdir(path, 0700), 0);
+	assert_int_equal(file_watch_add_bytes(d, &bytes.entry, path), -EISDIR);
+	assert_int_equal(rmdir(path), 0);
+	run(1);
 	file_watch_remove(d, &name.entry);
 	assert_int_equal(watched(), 0);
 	file_watch_free(d);
