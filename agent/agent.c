@@ -389,21 +389,31 @@ static void ask_rollouts(struct agent *a, const struct settings_match *m)
 			config_refresh(a->configs[i], false);
 }
 
+/* The names of all configs, or of those with a snapshot; the caller frees the list. NULL: no
+ * memory.
+ */
+static const char **list_names(const struct settings *s, bool snapshots, size_t *ret_count)
+{
+	const char **names = calloc(s->config_count + 1, sizeof(*names));
+
+	*ret_count = 0;
+	for (size_t i = 0; names && i < s->config_count; i++)
+		if (s->configs[i]->snapshot || !snapshots)
+			names[(*ret_count)++] = s->configs[i]->name;
+	return names;
+}
+
 /* Withdraws snapshots without a current config. Not with --once, whose configuration may be only a
  * part of what is published here. */
 static void withdraw_others(const struct agent *a)
 {
-	const struct settings *s = a->settings;
-	const char **names = calloc(s->config_count + 1, sizeof(*names));
 	char why[FILE_WHY] = "out of memory";
-	size_t count = 0;
+	size_t count;
+	const char **names = list_names(a->settings, true, &count);
 	int r = -ENOMEM;
 
-	for (size_t i = 0; names && i < s->config_count; i++)
-		if (s->configs[i]->snapshot)
-			names[count++] = s->configs[i]->name;
 	if (names)
-		r = withdraw_snapshots(&sys_real, s->runtime_dir, names, count, why);
+		r = withdraw_snapshots(&sys_real, a->settings->runtime_dir, names, count, why);
 	if (r < 0)
 		log_warn("a snapshot that no config has any more can still be read", "why", why);
 	else if (r > 0)
@@ -415,15 +425,13 @@ static void withdraw_others(const struct agent *a)
 /* What the state directory has of other configs is old when they come back. */
 static void leave_others(const struct agent *a)
 {
-	const struct settings *s = a->settings;
-	const char **names = calloc(s->config_count + 1, sizeof(*names));
 	char why[FILE_WHY] = "out of memory";
+	size_t count;
+	const char **names = list_names(a->settings, false, &count);
 	int r = -ENOMEM;
 
-	for (size_t i = 0; names && i < s->config_count; i++)
-		names[i] = s->configs[i]->name;
 	if (names)
-		r = left_mark(&sys_real, s->state_dir, names, s->config_count, why);
+		r = left_mark(&sys_real, a->settings->state_dir, names, count, why);
 	if (r < 0)
 		log_warn("versions of removed configs cannot be marked as left", "why", why);
 	free(names);

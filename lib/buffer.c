@@ -62,6 +62,11 @@ int buffer_reserve(struct buffer *b, size_t more)
 	return 0;
 }
 
+void buffer_take_error(struct buffer *b, const struct buffer *from)
+{
+	b->error = b->error ? b->error : from->error;
+}
+
 int buffer_append(struct buffer *b, const void *data, size_t len)
 {
 	int r = buffer_reserve(b, len);

@@ -35,5 +35,8 @@ int buffer_printf(struct buffer *b, const char *format, ...) __attribute__((form
  * writable bytes and room for a NUL. For read(2)-like fillers, which then add to len and write the
  * NUL themselves. 0, -ENOMEM or -EMSGSIZE. */
 int buffer_reserve(struct buffer *b, size_t more);
+/* Takes over the error of a buffer whose bytes belong to this one's, unless there is one already.
+ */
+void buffer_take_error(struct buffer *b, const struct buffer *from);
 
 #endif

@@ -96,8 +96,7 @@ static void append_text_value(struct buffer *b, const char *value)
 		buffer_append(b, shown.data, shown.len);
 	else
 		json_text_append(b, shown.data ? shown.data : "", shown.len);
-	if (shown.error)
-		b->error = shown.error;
+	buffer_take_error(b, &shown);
 	buffer_fini(&shown);
 }
 

@@ -184,7 +184,7 @@ static void bytes_noticed(void *arg, const char *cause)
 	struct config *c = arg;
 
 	file_watch_remove(c->env->drift, &c->current.bytes_drift);
-	if (strcmp(cause, "written") == 0) /* that the file is gone is told by its name */
+	if (strcmp(cause, "written") == 0) /* a removal is reported by the watch on its name */
 		drift_noticed(c, cause);
 }
 

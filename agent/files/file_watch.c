@@ -207,9 +207,11 @@ int file_watch_add_bytes(struct file_watch *d, struct file_watch_entry *e, const
 
 	if (lstat(path, &st))
 		return -errno;
-	descriptor = S_ISREG(st.st_mode) ? inotify_add_watch(d->fd, path, BYTES) : -1;
+	if (!S_ISREG(st.st_mode))
+		return -EISDIR;
+	descriptor = inotify_add_watch(d->fd, path, BYTES);
 	if (descriptor < 0)
-		return S_ISREG(st.st_mode) ? -errno : -EISDIR;
+		return -errno;
 	if (add_entry(d, e, descriptor, NULL)) {
 		inotify_rm_watch(d->fd, descriptor);
 		return -ENOMEM;

@@ -48,8 +48,7 @@ struct transfer {
 	CURL *easy;
 	struct curl_slist *headers;
 	struct connections_use use;
-	struct reception in;
-	bool cancelled;
+	struct reception in;    /* stopped: it was cancelled */
 	struct loop_timer idle; /* with line: the limit of silence */
 	uint64_t idle_ms, heard_ms;
 	http_client_done done;
@@ -413,7 +412,7 @@ static void reap_transfers(struct http_client *client)
 		 * transfer on it, or free us */
 		curl_multi_remove_handle(client->multi, t->easy);
 		connections_return(&t->use, loop_now_ms(client->loop));
-		if (!t->cancelled)
+		if (!t->in.stopped)
 			t->done(t->arg, &t->in.response);
 		release_transfer(t);
 	}
@@ -671,7 +670,7 @@ fail:
 
 void http_client_cancel(struct transfer *t)
 {
-	t->cancelled = t->in.stopped = true;
+	t->in.stopped = true;
 	if (!t->in.in_line) /* else libcurl has it: it ends when the call returns */
 		release_transfer(t);
 }

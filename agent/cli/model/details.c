@@ -85,7 +85,6 @@ void show_details(const struct show *s, struct buffer *out)
 
 	buffer_init(&path, 1u << 16);
 	add_members(s->root, &path, out);
-	if (path.error)
-		out->error = path.error;
+	buffer_take_error(out, &path);
 	buffer_fini(&path);
 }

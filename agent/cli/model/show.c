@@ -62,7 +62,7 @@ void show_version(const char *version, struct buffer *out)
 	if (buffer_append(&text, version + 1, len - 2) == 0)
 		words_text(out, len > 2 ? text.data : "-");
 	else
-		out->error = text.error;
+		buffer_take_error(out, &text);
 	buffer_fini(&text);
 }
 

@@ -83,9 +83,8 @@ static void add_config_block(const struct show_config *c, const struct table *t,
 	buffer_clear(out);
 	table_row(t, row, out);
 	show_notes(c, one, &notes);
-	if (notes.error)
-		out->error = notes.error;
-	else if (notes.data)
+	buffer_take_error(out, &notes);
+	if (notes.data)
 		wrap_text(out, notes.data, 4, paper->columns);
 	buffer_fini(&notes);
 }
@@ -135,8 +134,7 @@ static void add_configs(
 			break;
 		}
 		left -= lines < left ? lines : left;
-		if (block.error)
-			out->error = block.error;
+		buffer_take_error(out, &block);
 		buffer_append(out, block.data, block.len);
 	}
 	if (table_error(&t))
@@ -149,9 +147,8 @@ static void add_configs(
 
 static void add_wrapped(const struct buffer *text, const struct paper *paper, struct buffer *out)
 {
-	if (text->error)
-		out->error = text->error;
-	else if (text->len)
+	buffer_take_error(out, text);
+	if (text->len)
 		wrap_text(out, text->data, 2, paper->columns);
 }
 

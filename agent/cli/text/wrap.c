@@ -109,10 +109,8 @@ void wrap_text(struct buffer *out, const char *text, size_t indent, size_t colum
 
 		buffer_clear(&line);
 		buffer_append(&line, text, len);
-		if (line.error)
-			out->error = line.error;
-		else
-			wrap_line(out, line.data ? line.data : "", indent, columns);
+		buffer_take_error(out, &line);
+		wrap_line(out, line.data ? line.data : "", indent, columns);
 		text += len + (text[len] == '\n');
 	}
 	buffer_fini(&line);

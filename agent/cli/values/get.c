@@ -258,8 +258,7 @@ static int put_typed(
 			type->wanted, type_words[v->type],
 			v->type == PULLET_STRING ? " of another form" : "");
 	}
-	if (text.error)
-		out->error = text.error;
+	buffer_take_error(out, &text);
 	n.text = text.data ? text.data : "";
 	n.text_len = text.len;
 	if (o->json && (type->quoted || !strpbrk(n.text, "0123456789e")))

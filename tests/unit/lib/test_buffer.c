@@ -55,6 +55,30 @@ static void init__allocates_nothing(void **state)
 	buffer_fini(&b);
 }
 
+static void take_error__of_another__is_as_its_own_and_the_first_stays(void **state)
+{
+	struct buffer b, large, good;
+
+	(void)state;
+	buffer_init(&b, 8);
+	buffer_init(&good, 8);
+	buffer_init(&large, 1);
+	buffer_append_string(&b, "a");
+	buffer_take_error(&b, &good);
+	assert_int_equal(b.error, 0);
+	assert_int_equal(buffer_append_string(&large, "ab"), -EMSGSIZE);
+	buffer_take_error(&b, &large);
+	assert_int_equal(b.error, -EMSGSIZE);
+	assert_int_equal(buffer_append_string(&b, "b"), -EMSGSIZE);
+	buffer_take_error(&b, &(struct buffer){.error = -ENOMEM});
+	assert_int_equal(b.error, -EMSGSIZE);
+	buffer_take_error(&b, &good);
+	assert_int_equal(b.error, -EMSGSIZE);
+	assert_holds(&b, "a");
+	buffer_fini(&b);
+	buffer_fini(&large);
+}
+
 static void append__piece_by_piece__keeps_all_and_the_nul(void **state)
 {
 	struct buffer b;
@@ -385,6 +409,7 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(init__allocates_nothing),
+		cmocka_unit_test(take_error__of_another__is_as_its_own_and_the_first_stays),
 		cmocka_unit_test(append__piece_by_piece__keeps_all_and_the_nul),
 		cmocka_unit_test(append__byte_by_byte__doubles_the_memory),
 		cmocka_unit_test(append__at_the_maximum__takes_the_last_byte_and_no_more),
