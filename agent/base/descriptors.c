@@ -7,6 +7,8 @@
 #include <limits.h>
 #include <stdio.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 /* How many numbers below the limit are free; stops counting at `wanted`. */
 static size_t count_free(rlim_t limit, size_t wanted)
@@ -57,4 +59,21 @@ int descriptors_check(const struct descriptors_need *needs, size_t count, char w
 		sum, list, (unsigned long long)limit.rlim_cur, left,
 		(unsigned long long)limit.rlim_cur + (sum - left));
 	return -EMFILE;
+}
+
+int descriptors_try(void)
+{
+	int fds[DESCRIPTORS_TRIED], r = 0;
+	size_t n = 0;
+
+	while (r == 0 && n < DESCRIPTORS_TRIED) {
+		fds[n] = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+		if (fds[n] < 0)
+			r = -errno;
+		else
+			n++;
+	}
+	while (n > 0)
+		close(fds[--n]);
+	return r;
 }

@@ -11,6 +11,7 @@
 #include <stddef.h>
 
 #define DESCRIPTORS_WHY 512
+#define DESCRIPTORS_TRIED 4
 
 struct descriptors_need {
 	const char *what;
@@ -21,5 +22,10 @@ struct descriptors_need {
  * need be. 0 or -EMFILE. */
 int descriptors_check(
 	const struct descriptors_need *needs, size_t count, char why[DESCRIPTORS_WHY]);
+
+/* Opens as many sockets as a request needs, DESCRIPTORS_TRIED, and closes them again: some
+ * libraries say only that it failed. 0, or what the kernel says (-EMFILE, -ENFILE, -ENOBUFS,
+ * -ENOMEM). */
+int descriptors_try(void);
 
 #endif

@@ -20,6 +20,8 @@
 
 #include <curl/curl.h>
 
+#include "base/descriptors.h"
+#include "files/file.h"
 #include "http/advice.h"
 #include "http/connections.h"
 #include "http/reception.h"
@@ -276,6 +278,22 @@ static void describe_transfer_failure(struct transfer *t, CURLcode code)
 		explain_curl_error(t, code);
 }
 
+/* There was no connection: it may be this host that has no socket for one, which libcurl does not
+ * tell. */
+static void blame_host(struct http_client_response *r)
+{
+	int error = r->sent || r->result == HTTP_CLIENT_TIMEOUT || r->result == HTTP_CLIENT_REFUSED
+			    ? 0
+			    : descriptors_try();
+	char remedy[FILE_REMEDY];
+
+	if (error == 0)
+		return;
+	r->result = HTTP_CLIENT_HOST;
+	file_remedy(remedy, -error, true);
+	snprintf(r->message, sizeof(r->message), "cannot open a socket: %s", remedy);
+}
+
 static void finish_response(struct transfer *t, CURLcode code)
 {
 	struct http_client_response *r = &t->in.response;
@@ -297,8 +315,10 @@ static void finish_response(struct transfer *t, CURLcode code)
 		    : t->in.broken  ? HTTP_CLIENT_CODING
 		    : t->in.fault   ? HTTP_CLIENT_PROTOCOL
 				    : result_of(code, os_error);
-	if (r->result != HTTP_CLIENT_OK)
-		describe_transfer_failure(t, code);
+	if (r->result == HTTP_CLIENT_OK)
+		return;
+	describe_transfer_failure(t, code);
+	blame_host(r);
 }
 
 /* ---- transfers ---- */

@@ -57,12 +57,12 @@ class Descriptors(harness.Case):
             return done.returncode, done.stderr
         return self.try_all(run)
 
-    def settings(self, *endpoints):
+    def settings(self, *endpoints, interval='1h'):
         """For an agent of this turn, which is new here."""
         self.turn += 1
         push = ', '.join(f'{{endpoint: "{endpoint}"}}' for endpoint in endpoints)
         self.write('pullet.yaml', f'agent: {{state_dir: {self.path(f"state{self.turn}")}, runtime_dir: {self.path(f"run{self.turn}")}}}\n'
-                                  f'push: [{push}]\nconfigs:\n  web: {{url: "{self.url.rstrip("/")}/web.yaml", interval: 1h}}\n')
+                                  f'push: [{push}]\nconfigs:\n  web: {{url: "{self.url.rstrip("/")}/web.yaml", interval: {interval}}}\n')
         return self.path('pullet.yaml')
 
     def agent(self, limit, path):
@@ -126,6 +126,24 @@ class Descriptors(harness.Case):
         p.log.wait('push channel connected')
         soft, hard = resource.prlimit(p.pid, resource.RLIMIT_NOFILE)
         self.assertEqual(soft, hard)
+
+    def test_without_one_for_a_request_this_host_is_named_not_its_server(self):
+        self.begin(serve=False)
+        origin = Program([PULLET, 'serve', self.path('www'), '--http', '127.0.0.1:0', '--push', 'tcp://127.0.0.1:0'], read='stdout')
+        self.addCleanup(origin.close)
+        self.url = origin.log.wait('^serving').split()[-1]
+        path = self.settings(interval='1s')
+        p = Program([PULLETD, '-c', path])
+        self.addCleanup(p.close)
+        p.log.wait('published config=web generation=1')
+        origin.close()
+        p.log.wait('pull failed: .*connection refused')
+        soft, hard = resource.prlimit(p.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(p.pid, resource.RLIMIT_NOFILE, (8, hard))
+        p.log.wait('pull failed: .*why="cannot open a socket: Too many open files: raise the limit of open files \\(LimitNOFILE\\)')
+        resource.prlimit(p.pid, resource.RLIMIT_NOFILE, (soft, hard))
+        self.assertIn('"cause":"this host"', self.cli('status', '--json'))
+        p.log.wait('pull failed: .*connection refused', p.log.count)
 
     def test_a_reload_that_needs_more_is_refused_and_the_old_goes_on(self):
         self.begin()

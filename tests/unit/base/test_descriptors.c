@@ -91,6 +91,41 @@ static void check__of_what_is_open_above_the_limit__counts_none(void **state)
 		"or more (LimitNOFILE= in the unit, ulimit -n in a shell)"});
 }
 
+/* 0 when a try with `left` free numbers says `r`, and leaves them free; else what is not so. */
+static int try_with(size_t left, int r)
+{
+	struct rlimit l = {left, left};
+
+	for (int fd = 0; fd < LIMIT; fd++)
+		close(fd);
+	if (setrlimit(RLIMIT_NOFILE, &l))
+		return 1;
+	if (descriptors_try() != r)
+		return 2;
+	return fcntl(0, F_GETFD) < 0 && fcntl(DESCRIPTORS_TRIED - 1, F_GETFD) < 0 ? 0 : 3;
+}
+
+static void try__with_too_few__says_so(void **state)
+{
+	static const struct {
+		size_t left;
+		int r;
+	} table[] = {{0, -EMFILE}, {1, -EMFILE}, {DESCRIPTORS_TRIED - 1, -EMFILE},
+		{DESCRIPTORS_TRIED, 0}, {LIMIT, 0}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		pid_t pid = fork();
+		int how;
+
+		if (pid == 0)
+			_exit(try_with(table[i].left, table[i].r));
+		assert_int_equal(waitpid(pid, &how, 0), pid);
+		assert_true(WIFEXITED(how));
+		assert_int_equal(WEXITSTATUS(how), 0);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -98,6 +133,7 @@ int main(void)
 		cmocka_unit_test(check__with_too_few__raises_the_soft_limit),
 		cmocka_unit_test(check__beyond_the_hard_limit__says_what_is_needed),
 		cmocka_unit_test(check__of_what_is_open_above_the_limit__counts_none),
+		cmocka_unit_test(try__with_too_few__says_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,6 +23,7 @@
 #include <openssl/x509_vfy.h>
 #include <zlib.h>
 
+#include "base/descriptors.h"
 #include "http/client.h"
 #include "tests/unit/fixture/fault_memory.h"
 
@@ -188,8 +189,15 @@ static void server_stop(struct server *s)
 static struct {
 	CURLcode code; /* CURLE_OK: as it is */
 	long verify_result, os_error;
+	bool connected;
+	int descriptors;
 	struct curl_certinfo *certificates;
 } says;
+
+int descriptors_try(void)
+{
+	return says.descriptors;
+}
 
 CURLMsg *curl_multi_info_read(CURLM *multi, int *left)
 {
@@ -218,6 +226,8 @@ CURLcode curl_easy_getinfo(CURL *easy, CURLINFO info, ...)
 		*(long *)to = says.verify_result;
 	if (info == CURLINFO_OS_ERRNO && says.code)
 		*(long *)to = says.os_error;
+	if (info == CURLINFO_PRETRANSFER_TIME_T && says.code)
+		*(curl_off_t *)to = says.connected;
 	if (info == CURLINFO_CERTINFO && says.certificates)
 		*(struct curl_certinfo **)to = says.certificates;
 	return code;
@@ -610,6 +620,51 @@ static void result__of_each_error__has_its_advice(void **state)
 			strcmp(c.response.message + said - len, table[i].message) != 0)
 			fail_msg("%d: %d, %s", (int)table[i].code, (int)c.response.result,
 				c.response.message);
+	}
+	site_close(&s);
+}
+
+static void failure__without_descriptors__is_this_hosts(void **state)
+{
+	static const struct {
+		CURLcode code;
+		long os_error;
+		bool connected;
+		int descriptors;
+		enum http_client_result result;
+		const char *message;
+	} table[] = {
+		{CURLE_COULDNT_CONNECT, 0, false, -EMFILE, HTTP_CLIENT_HOST,
+			"cannot open a socket: Too many open files: raise the limit of open files "
+			"(LimitNOFILE)"},
+		{CURLE_COULDNT_RESOLVE_HOST, 0, false, -ENFILE, HTTP_CLIENT_HOST,
+			"cannot open a socket: Too many open files in system: the system has no "
+			"file descriptors left"},
+		{CURLE_COULDNT_CONNECT, 0, false, 0, HTTP_CLIENT_NETWORK, NULL},
+		/* it had its socket */
+		{CURLE_RECV_ERROR, 0, true, -EMFILE, HTTP_CLIENT_NETWORK, NULL},
+		{CURLE_COULDNT_CONNECT, ECONNREFUSED, false, -EMFILE, HTTP_CLIENT_REFUSED, NULL},
+		{CURLE_OPERATION_TIMEDOUT, 0, false, -EMFILE, HTTP_CLIENT_TIMEOUT, NULL},
+	};
+	struct http_client_request q;
+	struct site s;
+
+	(void)state;
+	site_open(&s);
+	q = request_of(&s);
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct client c = {NULL};
+
+		says.code = table[i].code;
+		says.os_error = table[i].os_error;
+		says.connected = table[i].connected;
+		says.descriptors = table[i].descriptors;
+		ANSWER(&s.server, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+		run(&c, &s, &q);
+		memset(&says, 0, sizeof(says));
+		assert_int_equal(c.response.result, table[i].result);
+		if (table[i].message)
+			assert_string_equal(c.response.message, table[i].message);
 	}
 	site_close(&s);
 }
@@ -1520,6 +1575,7 @@ int main(void)
 		cmocka_unit_test(headers__of_the_answer__are_taken_over_if_they_fit),
 		cmocka_unit_test(result__of_each_end__tells_what_it_was),
 		cmocka_unit_test(result__of_each_error__has_its_advice),
+		cmocka_unit_test(failure__without_descriptors__is_this_hosts),
 		cmocka_unit_test(certificates__that_are_examined__have_the_first_end),
 		cmocka_unit_test(result__of_a_body_over_the_limit__is_too_large),
 		cmocka_unit_test(answer__that_may_mean_two_things__is_refused),
