@@ -209,7 +209,7 @@ static void stale__says_since_when(void **state)
 	begin("backoff_bound: 1");
 	server_is_down();
 	world_advance(3 * (uint64_t)HOUR);
-	assert_says("it is stale: the server has not confirmed it for ");
+	assert_says("it is stale: no pull has confirmed it for ");
 	core.config->current.expires_ms = world.wall_ms - 1;
 	assert_says("it is stale: its signature expired at 20");
 }

@@ -181,7 +181,7 @@ static void explain__when_stale__says_since_when(void **state)
 	e.status.last_error = "connection refused";
 	e.status.failing_since_ms = NOW - 7200000;
 	e.status.last_error_ms = NOW - 3000;
-	assert_says(CURRENT_A, "it is stale: the server has not confirmed it for 3h",
+	assert_says(CURRENT_A, "it is stale: no pull has confirmed it for 3h",
 		"the server had the current version when it answered last, 3h ago",
 		"failing since 2026-11-24T09:54:07Z (2h ago), last at 2026-11-24T11:54:04Z: "
 		"connection refused",
@@ -613,7 +613,7 @@ static void explain__of_a_signature_that_expires_now__says_stale_by_it(void **st
 	e.status.expires_ms = NOW;
 	assert_true(says("it is stale: its signature expired at 2026-11-24T11:54:07Z\""));
 	e.status.expires_ms = NOW + 1;
-	assert_true(says("it is stale: the server has not confirmed it for 10s\""));
+	assert_true(says("it is stale: no pull has confirmed it for 10s\""));
 }
 
 static void explain__of_a_failure__says_when_it_was_seen_last_if_that_differs(void **state)
