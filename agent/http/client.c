@@ -18,6 +18,7 @@
 
 #include <linux/close_range.h>
 
+#define CURL_DISABLE_DEPRECATION /* curl_multi_socket_all(), with a libcurl that needs it */
 #include <curl/curl.h>
 
 #include "base/descriptors.h"
@@ -30,7 +31,9 @@
 #define RECEIVED_AT_ONCE 4096L /* bytes; libcurl does it 100 times before others have a turn */
 #define MAX_CONNECTIONS 256L   /* of all servers; each has its own limit of transfers */
 #define MAX_IDLE_CONNECTIONS 64L
-#define AGAIN_MS 100u /* after libcurl had no memory */
+#define AGAIN_MS 100u               /* after libcurl had no memory */
+#define ADDRESSES_AT_ONCE 64        /* of a name, that fail one after the other without a wait */
+#define GOES_ON_BY_ITSELF 0x080400u /* the first libcurl that does, to a name's next address */
 
 struct http_client {
 	struct loop *loop;
@@ -42,6 +45,7 @@ struct http_client {
 	bool made;    /* a new connection, which leaves holes in the heap */
 	bool forget;  /* recreate the multi handle when idle */
 	bool examine; /* read the servers' certificates too */
+	bool waits;   /* libcurl waits to be called between two addresses of a name */
 };
 
 struct transfer {
@@ -53,6 +57,7 @@ struct transfer {
 	struct reception in;    /* stopped: it was cancelled */
 	struct loop_timer idle; /* with line: the limit of silence */
 	uint64_t idle_ms, heard_ms;
+	unsigned sockets; /* that are watched for it */
 	http_client_done done;
 	void *arg;
 	uint64_t started_ms, timeout_ms;
@@ -88,6 +93,41 @@ static size_t take_header(char *data, size_t size, size_t n, void *arg)
 
 static void reap_transfers(struct http_client *client);
 
+/* Its name was found, and it has neither a connection nor a socket that may become one. */
+static bool is_between_addresses(const struct transfer *t)
+{
+	curl_off_t found_us = 0, sent_us = 0;
+
+	if (t->sockets > 0)
+		return false;
+	curl_easy_getinfo(t->easy, CURLINFO_NAMELOOKUP_TIME_T, &found_us);
+	curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
+	return found_us > 0 && sent_us == 0;
+}
+
+static bool has_one_between_addresses(const struct http_client *client)
+{
+	const struct transfer *t = client->transfers;
+
+	while (t && !is_between_addresses(t))
+		t = t->next;
+	return t;
+}
+
+/* libcurl 7.88 to 8.3 picks a name's next address when one does not answer, and goes on to it when
+ * it is called for another reason, at the end of the time limit. */
+static void go_on_to_next_addresses(struct http_client *client)
+{
+	int running;
+
+	for (unsigned n = 0; client->waits && n < ADDRESSES_AT_ONCE; n++) {
+		if (!has_one_between_addresses(client))
+			return;
+		curl_multi_socket_all(client->multi, &running);
+		reap_transfers(client);
+	}
+}
+
 static void drive_socket(struct http_client *t, curl_socket_t fd, int mask)
 {
 	int running;
@@ -101,6 +141,7 @@ static void drive_socket(struct http_client *t, curl_socket_t fd, int mask)
 	if (error) /* libcurl has asked for no timer then: transfers would never end */
 		loop_timer_set(t->loop, &t->timer, loop_now_ms(t->loop) + AGAIN_MS);
 	reap_transfers(t);
+	go_on_to_next_addresses(t);
 }
 
 static void socket_ready(void *arg, int fd, unsigned events)
@@ -119,12 +160,15 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *wa
 {
 	struct http_client *t = arg;
 	struct loop_watch *w = watch_arg;
+	struct transfer *of = NULL; /* not of a connection that is left over */
 	unsigned events = what == CURL_POLL_IN    ? LOOP_READ
 			  : what == CURL_POLL_OUT ? LOOP_WRITE
 						  : LOOP_READ | LOOP_WRITE;
 
-	(void)easy;
+	curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&of);
 	if (what == CURL_POLL_REMOVE) {
+		if (of && of->sockets > 0)
+			of->sockets--;
 		if (w) {
 			loop_unwatch(w);
 			free(w);
@@ -138,8 +182,11 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *wa
 			return -1;
 		curl_multi_assign(t->multi, fd, w);
 	}
-	if (loop_watch(t->loop, w, fd, events, socket_ready, t) == 0)
+	if (loop_watch(t->loop, w, fd, events, socket_ready, t) == 0) {
+		if (of && !watch_arg)
+			of->sockets++;
 		return 0;
+	}
 	curl_multi_assign(t->multi, fd, NULL); /* libcurl does not ask for its removal then */
 	free(w);
 	return -1;
@@ -705,6 +752,7 @@ struct http_client *http_client_new(struct loop *l)
 		return NULL;
 	t->loop = l;
 	loop_timer_init(&t->timer, timeout_due, t);
+	t->waits = curl_version_info(CURLVERSION_NOW)->version_num < GOES_ON_BY_ITSELF;
 	t->connections = connections_new();
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK && t->connections &&
 		make_multi(t) == 0)

@@ -5,6 +5,7 @@
 #include <arpa/inet.h>
 #include <dlfcn.h>
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <setjmp.h>
@@ -231,6 +232,35 @@ CURLcode curl_easy_getinfo(CURL *easy, CURLINFO info, ...)
 	if (info == CURLINFO_CERTINFO && says.certificates)
 		*(struct curl_certinfo **)to = says.certificates;
 	return code;
+}
+
+/* ---- what the resolver says ---- */
+
+static const char *const *resolved; /* the addresses of the name two.test, in this order */
+
+static int look_up(
+	const char *name, const char *port, const struct addrinfo *hints, struct addrinfo **found)
+{
+	int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **) =
+		(int (*)(const char *, const char *, const struct addrinfo *,
+			struct addrinfo **))dlsym(RTLD_NEXT, "getaddrinfo");
+
+	return real(name, port, hints, found);
+}
+
+int getaddrinfo(
+	const char *name, const char *port, const struct addrinfo *hints, struct addrinfo **found)
+{
+	int r = 0;
+
+	if (!name || strcmp(name, "two.test") != 0)
+		return look_up(name, port, hints, found);
+	for (size_t i = 0; r == 0 && resolved[i]; i++) {
+		r = look_up(resolved[i], port, hints, found);
+		while (r == 0 && *found)
+			found = &(*found)->ai_next;
+	}
+	return r;
 }
 
 /* ---- the client ---- */
@@ -667,6 +697,74 @@ static void failure__without_descriptors__is_this_hosts(void **state)
 			assert_string_equal(c.response.message, table[i].message);
 	}
 	site_close(&s);
+}
+
+#define SILENT "127.0.0.2"
+#define REFUSING "127.0.0.3"
+
+/* An address that answers nobody, as its queue of connections is full. */
+struct silence {
+	int fd, waiting[2];
+};
+
+static void silence_open(struct silence *q, in_port_t port)
+{
+	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = port};
+
+	assert_int_equal(inet_pton(AF_INET, SILENT, &a.sin_addr), 1);
+	q->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(q->fd, (struct sockaddr *)&a, sizeof(a)), 0);
+	assert_int_equal(listen(q->fd, 0), 0);
+	for (size_t i = 0; i < 2; i++) {
+		q->waiting[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		connect(q->waiting[i], (struct sockaddr *)&a, sizeof(a));
+	}
+}
+
+static void silence_close(struct silence *q)
+{
+	close(q->fd);
+	close(q->waiting[0]);
+	close(q->waiting[1]);
+}
+
+static void name__with_addresses_that_do_not_answer__is_asked_at_the_next(void **state)
+{
+	static const struct {
+		const char *addresses[5];
+		enum http_client_result result;
+	} table[] = {
+		{{SILENT, "127.0.0.1"}, HTTP_CLIENT_OK},
+		{{SILENT, SILENT, "127.0.0.1"}, HTTP_CLIENT_OK},
+		{{REFUSING, SILENT, REFUSING, "127.0.0.1"}, HTTP_CLIENT_OK},
+		{{SILENT, REFUSING}, HTTP_CLIENT_REFUSED},
+		{{SILENT}, HTTP_CLIENT_TIMEOUT},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct client c = {NULL};
+		struct http_client_request q;
+		struct silence silence;
+		struct site s;
+		char url[64];
+		unsigned port;
+
+		site_open(&s);
+		assert_int_equal(sscanf(s.server.url, "http://127.0.0.1:%u/", &port), 1);
+		silence_open(&silence, htons((in_port_t)port));
+		snprintf(url, sizeof(url), "http://two.test:%u/x", port);
+		resolved = table[i].addresses;
+		q = request_of(&s);
+		q.url = url;
+		q.connect_timeout_ms = 600;
+		ANSWER(&s.server, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+		run(&c, &s, &q);
+		if (c.response.result != table[i].result)
+			fail_msg("%zu: %d, %s", i, (int)c.response.result, c.response.message);
+		silence_close(&silence);
+		site_close(&s);
+	}
 }
 
 static void certificates__that_are_examined__have_the_first_end(void **state)
@@ -1575,6 +1673,7 @@ int main(void)
 		cmocka_unit_test(headers__of_the_answer__are_taken_over_if_they_fit),
 		cmocka_unit_test(result__of_each_end__tells_what_it_was),
 		cmocka_unit_test(result__of_each_error__has_its_advice),
+		cmocka_unit_test(name__with_addresses_that_do_not_answer__is_asked_at_the_next),
 		cmocka_unit_test(failure__without_descriptors__is_this_hosts),
 		cmocka_unit_test(certificates__that_are_examined__have_the_first_end),
 		cmocka_unit_test(result__of_a_body_over_the_limit__is_too_large),
