@@ -77,8 +77,8 @@ static void explain_current(const struct explanation *e)
 	if (strcmp(s->state, "stale") == 0 && s->expires_ms <= e->wall_ms)
 		explain_say(e, "it is stale: its signature expired at %s", TIME(s->expires_ms));
 	else if (strcmp(s->state, "stale") == 0)
-		explain_say(e, "it is stale: no pull has confirmed it for %s",
-			EXPLAIN_SPAN(s->age_ms));
+		explain_say(
+			e, "it is stale: no pull has confirmed it for %s", EXPLAIN_SPAN(s->age_ms));
 }
 
 /* ---- what the server has ---- */

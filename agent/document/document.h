@@ -127,7 +127,7 @@ int node_compare_keys(const struct node *a, const struct node *b);
 /* True when each child of a map has a higher key than the one before: none is there twice. */
 bool node_keys_ascend(const struct node *map);
 
-/* --- for the files that build one: yaml.c, json.c, merge.c --- */
+/* --- for the files that build one: yaml.c, json.c, merge.c; and yaml_write.c --- */
 
 /* Adds a node to the tree under construction: a child of parent, named key when parent is a map;
  * the root when parent is NULL and there is no root yet, else on its own. NULL when memory is out

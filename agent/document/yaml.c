@@ -1,19 +1,18 @@
 /*
- * YAML through libyaml's events, read with the 1.2 core schema.
+ * Reads YAML through libyaml's events.
  *
  * Surprising: libyaml knows no types, no duplicate keys and no depth limit, hands aliases over
  * unexpanded, and needs quadratic time for deep flow nesting; all of that is decided here, while
  * the events come.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
 #include <yaml.h>
 
+#include "document/core_schema.h"
 #include "document/document.h"
 #include "document/slip.h"
 #include "base/hash.h"
@@ -21,7 +20,6 @@
 
 #define MAX_ANCHORS 1000
 #define QUOTED (100 + SENTENCE_WORDS) /* of a name in a message */
-#define CORE "tag:yaml.org,2002:"
 
 struct anchor {
 	char *name;
@@ -164,138 +162,6 @@ static int next_event(struct reader *r)
 
 /* ---- scalars ---- */
 
-static bool one_of(const char *text, const char *const *words)
-{
-	for (; *words; words++)
-		if (strcmp(text, *words) == 0)
-			return true;
-	return false;
-}
-
-static bool is_integer(const char *s, int *ret_base)
-{
-	size_t n;
-
-	if (s[0] == '0' && (s[1] == 'o' || s[1] == 'x')) {
-		*ret_base = s[1] == 'o' ? 8 : 16;
-		n = strspn(s + 2, *ret_base == 8 ? "01234567" : "0123456789abcdefABCDEF");
-		return n > 0 && s[2 + n] == '\0';
-	}
-	*ret_base = 10;
-	s += *s == '-' || *s == '+';
-	n = strspn(s, "0123456789");
-	return n > 0 && s[n] == '\0';
-}
-
-static bool is_double(const char *s)
-{
-	static const char decimal[] = "0123456789";
-	size_t whole, part = 0, n;
-
-	s += *s == '-' || *s == '+';
-	whole = strspn(s, decimal);
-	s += whole;
-	if (*s == '.') {
-		part = strspn(s + 1, decimal);
-		s += 1 + part;
-	}
-	if (whole + part == 0)
-		return false;
-	if (*s == 'e' || *s == 'E') {
-		s++;
-		s += *s == '-' || *s == '+';
-		n = strspn(s, decimal);
-		if (n == 0)
-			return false;
-		s += n;
-	}
-	return *s == '\0';
-}
-
-static const char *const infinities[] = {
-	".inf", ".Inf", ".INF", "+.inf", "+.Inf", "+.INF", "-.inf", "-.Inf", "-.INF", NULL};
-static const char *const nans[] = {".nan", ".NaN", ".NAN", NULL};
-static const char *const nulls[] = {"", "~", "null", "Null", "NULL", NULL};
-static const char *const truths[] = {"true", "True", "TRUE", NULL};
-static const char *const falsehoods[] = {"false", "False", "FALSE", NULL};
-
-static void resolve_word(const char *text, struct node *ret)
-{
-	if (one_of(text, nulls)) {
-		ret->type = NODE_NULL;
-	} else if (one_of(text, truths) || one_of(text, falsehoods)) {
-		ret->type = NODE_BOOL;
-		ret->boolean = text[0] == 't' || text[0] == 'T';
-	}
-}
-
-/* As resolve_plain(). */
-static const char *resolve_number(const char *text, struct node *ret)
-{
-	int base;
-
-	if (is_integer(text, &base)) {
-		ret->type = NODE_INT;
-		return node_set_number(ret, base == 10 ? text : text + 2, base);
-	}
-	if (one_of(text, infinities) || one_of(text, nans)) {
-		ret->type = NODE_DOUBLE;
-		ret->number = one_of(text, nans) ? __builtin_nan("")
-			      : text[0] == '-'   ? -__builtin_inf()
-						 : __builtin_inf();
-	} else if (is_double(text)) {
-		ret->type = NODE_DOUBLE;
-		return node_set_number(ret, text, 10);
-	}
-	return NULL;
-}
-
-/* What a plain scalar is under the core schema, which its first character says for most. NULL, or a
- * sentence: a number is too large. */
-static const char *resolve_plain(const char *text, struct node *ret)
-{
-	ret->type = NODE_STRING;
-	if (strchr("~nNtTfF", text[0])) /* or nothing at all */
-		resolve_word(text, ret);
-	else if (strchr("+-.0123456789", text[0]))
-		return resolve_number(text, ret);
-	return NULL;
-}
-
-/* Makes `type` of what the scalar resolved to, as its tag demands. */
-static bool apply_tag(struct node *n, const char *tag, const char *text, const char **problem)
-{
-	static const struct {
-		const char *tag;
-		enum node_type type;
-	} tags[] = {
-		{CORE "str", NODE_STRING},
-		{"!", NODE_STRING},
-		{CORE "int", NODE_INT},
-		{CORE "float", NODE_DOUBLE},
-		{CORE "bool", NODE_BOOL},
-		{CORE "null", NODE_NULL},
-	};
-
-	for (size_t i = 0; i < sizeof(tags) / sizeof(tags[0]); i++) {
-		if (strcmp(tag, tags[i].tag) != 0)
-			continue;
-		if (tags[i].type == NODE_DOUBLE && n->type == NODE_INT) {
-			n->type = NODE_DOUBLE; /* strtod() reads octal as decimal */
-			if (text[0] == '0' && text[1] == 'o')
-				n->number = (double)n->integer;
-			else
-				*problem = node_set_number(n, text, 10);
-		}
-		if (tags[i].type == NODE_STRING) {
-			n->type = NODE_STRING;
-			*problem = NULL;
-		}
-		return n->type == tags[i].type;
-	}
-	return false;
-}
-
 /* How the scalar was written. A plain string that a tag made one is not written plain again. */
 static unsigned char style_of_event(const yaml_event_t *e, enum node_type type)
 {
@@ -321,8 +187,8 @@ static int scalar_value(struct reader *r, struct node *ret)
 	if (memchr(text, 0, e->data.scalar.length))
 		return reject_at_mark(r, e->start_mark, "a NUL character: no text can hold it");
 	if (e->data.scalar.plain_implicit || (tag && strcmp(tag, "!") != 0))
-		problem = resolve_plain(text, ret);
-	if (tag && !apply_tag(ret, tag, text, &problem))
+		problem = core_schema_resolve(text, ret);
+	if (tag && !core_schema_apply_tag(ret, tag, text, &problem))
 		return reject_tag(r, e->start_mark, tag);
 	ret->style = style_of_event(e, ret->type);
 	return problem ? reject_at_mark(r, e->start_mark, problem) : 0;
@@ -432,7 +298,7 @@ static int begin_collection(struct reader *r, struct node *parent, const char *k
 	int error;
 
 	if (tag && strcmp((const char *)tag, "!") != 0 &&
-		strcmp((const char *)tag, map ? CORE "map" : CORE "seq") != 0) {
+		strcmp((const char *)tag, map ? CORE_SCHEMA "map" : CORE_SCHEMA "seq") != 0) {
 		return reject_tag(r, r->event.start_mark, (const char *)tag);
 	}
 	if (r->depth == DOCUMENT_MAX_DEPTH)
@@ -523,7 +389,8 @@ static int read_map_key(struct reader *r, struct node *ret_key, bool *ret_merge)
 			"a blank must follow the ?, or quotes must enclose the text");
 	if (memchr(e->data.scalar.value, 0, e->data.scalar.length))
 		return reject_at_mark(r, e->start_mark, "a NUL character: no text can hold it");
-	if (e->data.scalar.tag && strcmp((const char *)e->data.scalar.tag, CORE "str") != 0) {
+	if (e->data.scalar.tag &&
+		strcmp((const char *)e->data.scalar.tag, CORE_SCHEMA "str") != 0) {
 		int error = scalar_value(r, &value);
 
 		if (error)
@@ -822,189 +689,4 @@ int yaml_parse(const char *data, size_t len, unsigned flags, struct document *d,
 		free(r.anchors[i].name);
 	free(r.anchors);
 	return error;
-}
-
-/* ---- writing ---- */
-
-/* True when some YAML reader, of 1.1 or 1.2, would not take this text for a string. */
-static bool looks_typed(const char *text)
-{
-	static const char *const words[] = {
-		"null", "true", "false", "y", "n", "yes", "no", "on", "off", NULL};
-
-	if (text[0] == '\0' || strchr("0123456789+-.~=<", text[0]))
-		return true;
-	for (const char *const *w = words; *w; w++)
-		if (strcasecmp(text, *w) == 0)
-			return true;
-	return false;
-}
-
-/* True when the text comes back unchanged from a literal block. */
-static bool fits_literal(const char *text, size_t len)
-{
-	if (len < 2 || strchr(" \t\n", text[0]) || (text[len - 1] == '\n' && text[len - 2] == '\n'))
-		return false;
-	for (size_t i = 0; i < len; i++)
-		if ((unsigned char)text[i] < ' ' && text[i] != '\n')
-			return false;
-		else if (text[i] == '\n' && i > 0 && text[i - 1] == ' ')
-			return false;
-	return (unsigned char)text[len - 1] != ' ';
-}
-
-/* The style of a string that has none of its own. */
-static unsigned style_of(const char *text, size_t len, bool key)
-{
-	bool control = false, lines = false;
-
-	for (size_t i = 0; i < len; i++) {
-		lines |= text[i] == '\n';
-		control |= ((unsigned char)text[i] < ' ' && text[i] != '\n') ||
-			   (unsigned char)text[i] >= 0x7f;
-	}
-	if (lines && !key && !control && fits_literal(text, len))
-		return STYLE_LITERAL;
-	if (lines || control)
-		return STYLE_DOUBLE_QUOTED;
-	return looks_typed(text) ? STYLE_SINGLE_QUOTED : STYLE_PLAIN;
-}
-
-/* The style that a scalar of YAML had, where it fits again. */
-static unsigned style_again(unsigned style, const char *text, size_t len, bool key)
-{
-	unsigned shape = style & STYLE_SHAPE;
-
-	if (shape == STYLE_PLAIN && len == 0 && key)
-		return STYLE_SINGLE_QUOTED |
-		       STYLE_TAG(NODE_NULL); /* no key is written as nothing */
-	if ((shape == STYLE_PLAIN && memchr(text, '\n', len)) || (shape >= STYLE_LITERAL && key))
-		shape = STYLE_DOUBLE_QUOTED;
-	return shape | (style & ~STYLE_SHAPE);
-}
-
-static int emit_event(yaml_emitter_t *e, int made, yaml_event_t *event)
-{
-	if (!made)
-		return -ENOMEM;
-	/* takes the event even when it fails */
-	return yaml_emitter_emit(e, event) ? 0 : e->error == YAML_MEMORY_ERROR ? -ENOMEM : -EINVAL;
-}
-
-static int emit_scalar(yaml_emitter_t *e, const char *text, size_t len, unsigned style)
-{
-	static const char *const tags[] = {
-		[NODE_NULL] = CORE "null",
-		[NODE_BOOL] = CORE "bool",
-		[NODE_INT] = CORE "int",
-		[NODE_DOUBLE] = CORE "float",
-	};
-	const char *tag = style & STYLE_TAGGED ? tags[style >> 4] : NULL;
-	yaml_event_t event;
-	int made = yaml_scalar_event_initialize(&event, NULL, (const yaml_char_t *)tag,
-		(const yaml_char_t *)text, (int)len, !tag, !tag,
-		(yaml_scalar_style_t)(style & STYLE_SHAPE));
-
-	return emit_event(e, made, &event);
-}
-
-static int emit_text(yaml_emitter_t *e, const char *text, size_t len, unsigned style, bool key)
-{
-	return emit_scalar(e, text, len,
-		style ? style_again(style, text, len, key) : style_of(text, len, key));
-}
-
-static int emit_node(yaml_emitter_t *e, const struct node *n);
-
-static int emit_collection(yaml_emitter_t *e, const struct node *n)
-{
-	bool map = n->type == NODE_MAP;
-	yaml_event_t event;
-	int r = emit_event(e,
-		map ? yaml_mapping_start_event_initialize(
-			      &event, NULL, NULL, 1, YAML_BLOCK_MAPPING_STYLE)
-		    : yaml_sequence_start_event_initialize(
-			      &event, NULL, NULL, 1, YAML_BLOCK_SEQUENCE_STYLE),
-		&event);
-
-	for (const struct node *c = n->first; c && r == 0; c = c->next) {
-		if (map)
-			r = emit_text(e, c->key, c->key_len, c->key_style, true);
-		if (r == 0)
-			r = emit_node(e, c);
-	}
-	if (r)
-		return r;
-	return emit_event(e,
-		map ? yaml_mapping_end_event_initialize(&event)
-		    : yaml_sequence_end_event_initialize(&event),
-		&event);
-}
-
-/* A null, boolean or number from elsewhere than YAML: as it was written there, where YAML reads
- * that as the same. */
-static int emit_plain(yaml_emitter_t *e, const struct node *n)
-{
-	struct node again = {.type = NODE_STRING};
-	char text[40];
-	int base;
-
-	if (n->text && !resolve_plain(n->text, &again) && node_equal(n, &again))
-		return emit_scalar(e, n->text, n->text_len, STYLE_PLAIN);
-	switch (n->type) {
-	case NODE_BOOL:
-		snprintf(text, sizeof(text), "%s", n->boolean ? "true" : "false");
-		break;
-	case NODE_INT:
-		snprintf(text, sizeof(text), "%" PRId64, n->integer);
-		break;
-	case NODE_DOUBLE:
-		snprintf(text, sizeof(text), "%.17g", n->number);
-		if (is_integer(text, &base))
-			snprintf(text, sizeof(text), "%.17g.0", n->number);
-		break;
-	default:
-		snprintf(text, sizeof(text), "null");
-		break;
-	}
-	return emit_scalar(e, text, strlen(text), STYLE_PLAIN);
-}
-
-static int emit_node(yaml_emitter_t *e, const struct node *n)
-{
-	if (n->type >= NODE_LIST)
-		return emit_collection(e, n);
-	if (n->type == NODE_STRING || n->style)
-		return emit_text(e, n->text, n->text_len, n->style, false);
-	return emit_plain(e, n);
-}
-
-static int take_output(void *arg, unsigned char *data, size_t len)
-{
-	return buffer_append(arg, data, len) == 0;
-}
-
-int yaml_write(const struct node *root, struct buffer *out)
-{
-	yaml_emitter_t e;
-	yaml_event_t event;
-	int r;
-
-	if (!yaml_emitter_initialize(&e))
-		return -ENOMEM;
-	yaml_emitter_set_output(&e, take_output, out);
-	yaml_emitter_set_unicode(&e, 1);
-	yaml_emitter_set_width(&e, -1);
-	r = emit_event(&e, yaml_stream_start_event_initialize(&event, YAML_UTF8_ENCODING), &event);
-	if (r == 0)
-		r = emit_event(&e,
-			yaml_document_start_event_initialize(&event, NULL, NULL, NULL, 1), &event);
-	if (r == 0)
-		r = emit_node(&e, root);
-	if (r == 0)
-		r = emit_event(&e, yaml_document_end_event_initialize(&event, 1), &event);
-	if (r == 0)
-		r = emit_event(&e, yaml_stream_end_event_initialize(&event), &event);
-	yaml_emitter_delete(&e);
-	return out->error ? out->error : r;
 }
