@@ -22,7 +22,8 @@ bool publish_blocks(const struct publication *p)
 
 /* ---- the set of files ---- */
 
-static size_t list_set(const struct publication *p, struct file_set_entry entries[STORE_MAX_PARTS])
+static size_t list_set(
+	const struct publication *p, struct file_set_entry entries[VERSION_MAX_PARTS])
 {
 	size_t n = 0;
 
@@ -47,7 +48,7 @@ static struct file_options options_of_set(const struct publication *p)
 bool publish_set_is_current(const struct publication *p)
 {
 	const struct file_options options = options_of_set(p);
-	struct file_set_entry entries[STORE_MAX_PARTS];
+	struct file_set_entry entries[VERSION_MAX_PARTS];
 	size_t n = list_set(p, entries);
 
 	return file_set_is_current(p->fileset, entries, n, &options);
@@ -99,7 +100,7 @@ static int publish_text(struct publication *p, int dir)
 
 static int publish_set(struct publication *p, int dir)
 {
-	struct file_set_entry entries[STORE_MAX_PARTS];
+	struct file_set_entry entries[VERSION_MAX_PARTS];
 	struct file_options options;
 	int r;
 

@@ -22,8 +22,8 @@ struct candidate {
 	_Atomic unsigned holders; /* of the body, beside the owner; private */
 	struct version version;
 	struct buffer body; /* the bytes of all parts, one after the other */
-	struct compose_piece pieces[STORE_MAX_PARTS]; /* into body */
-	char *mismatches[STORE_MAX_PARTS];            /* as their servers gave them; NULL = none */
+	struct compose_piece pieces[VERSION_MAX_PARTS]; /* into body */
+	char *mismatches[VERSION_MAX_PARTS]; /* as their servers gave them; NULL = none */
 	struct composition composition;
 	struct buffer text; /* for the file, when it is not the body */
 	bool has_text;

@@ -14,15 +14,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "document/document.h"
-#include "text/json_writer.h"
 #include "files/trusted.h"
+#include "version/facts.h"
 
 #define NUMBER 20
 #define MAX_FILE (257u << 20)
 #define MAGIC "pullet-state 1 "
 #define MAX_LISTED (STORE_MAX_KEEP + STORE_UNSYNCED + 4)
-#define MAX_FACTS (2u << 20)
 
 struct store {
 	const struct sys *sys;
@@ -258,341 +256,7 @@ uint64_t store_next_generation(const struct store *s)
 	return s->highest + 1;
 }
 
-/* ---- versions ---- */
-
-int part_init(struct part *p, const char *url, const char *etag, const char *last_modified,
-	const char *type)
-{
-	*p = (struct part){
-		.url = strdup(url), .etag = strdup(etag), .last_modified = strdup(last_modified)};
-	snprintf(p->type, sizeof(p->type), "%s", type);
-	if (p->url && p->etag && p->last_modified)
-		return 0;
-	part_fini(p);
-	return -ENOMEM;
-}
-
-int part_set_epoch(struct part *p, const char *epoch)
-{
-	free(p->epoch);
-	p->epoch = epoch && epoch[0] ? strdup(epoch) : NULL;
-	return epoch && epoch[0] && !p->epoch ? -ENOMEM : 0;
-}
-
-int part_copy(const struct part *p, struct part *ret_copy)
-{
-	int r = part_init(ret_copy, p->url, p->etag, p->last_modified, p->type);
-
-	if (r)
-		return r;
-	ret_copy->absent = p->absent;
-	ret_copy->len = p->len;
-	r = part_set_epoch(ret_copy, p->epoch);
-	if (r)
-		part_fini(ret_copy);
-	return r;
-}
-
-void part_fini(struct part *p)
-{
-	free(p->url);
-	free(p->etag);
-	free(p->last_modified);
-	free(p->epoch);
-	*p = (struct part){.len = 0};
-}
-
-int version_copy(const struct version *v, struct version *ret_copy)
-{
-	struct version copy = *v;
-	int r = 0;
-
-	copy.decisions = NULL;
-	copy.by = v->by ? strdup(v->by) : NULL;
-	copy.part_count = 0;
-	copy.parts = calloc(v->part_count ? v->part_count : 1, sizeof(*copy.parts));
-	copy.origin = v->origin ? strdup(v->origin) : NULL;
-	if (!copy.parts || (v->origin && !copy.origin) || (v->by && !copy.by))
-		r = -ENOMEM;
-	for (size_t i = 0; r == 0 && i < v->part_count; i++, copy.part_count++) {
-		r = part_copy(&v->parts[i], &copy.parts[i]);
-		if (r)
-			break;
-	}
-	if (r)
-		version_fini(&copy);
-	else
-		*ret_copy = copy;
-	return r;
-}
-
-void version_fini(struct version *v)
-{
-	for (size_t i = 0; i < v->part_count; i++)
-		part_fini(&v->parts[i]);
-	free(v->parts);
-	free(v->origin);
-	free(v->by);
-	free(v->decisions);
-	*v = (struct version){.generation = 0};
-}
-
-static const char *const causes[VERSION_CAUSES] = {
-	[CAUSE_PULL] = "pull",
-	[CAUSE_PUSH] = "push",
-	[CAUSE_WATCH] = "watch",
-	[CAUSE_START] = "start",
-	[CAUSE_OPERATOR] = "operator",
-	[CAUSE_ROLLBACK] = "rollback",
-	[CAUSE_PROBE] = "probe",
-	[CAUSE_OVERRIDE] = "override",
-	[CAUSE_PIN] = "pin",
-	[CAUSE_SETTINGS] = "settings",
-};
-
-const char *version_cause_name(enum version_cause cause)
-{
-	return causes[cause];
-}
-
-/* A word that this version of the agent does not know is unknown. */
-static enum version_cause parse_cause(const char *name)
-{
-	int i = VERSION_CAUSES - 1;
-
-	while (i > CAUSE_UNKNOWN && (!name || strcmp(name, causes[i]) != 0))
-		i--;
-	return (enum version_cause)i;
-}
-
-int version_set_cause(struct version *v, enum version_cause cause, const char *by)
-{
-	char *copy = by ? strdup(by) : NULL;
-
-	free(v->by);
-	v->by = copy;
-	v->cause = (unsigned char)cause;
-	return by && !copy ? -ENOMEM : 0;
-}
-
-int64_t version_shown_ms(const struct version *v)
-{
-	return v->published_ms ? v->published_ms : v->pulled_ms;
-}
-
-bool version_same(const struct version *a, const struct version *b)
-{
-	if (strcmp(a->sha256, b->sha256) != 0 || a->part_count != b->part_count)
-		return false;
-	for (size_t i = 0; i < a->part_count; i++)
-		if (a->parts[i].len != b->parts[i].len || a->parts[i].absent != b->parts[i].absent)
-			return false;
-	return true;
-}
-
-size_t version_bytes(const struct version *v)
-{
-	size_t bytes = 0;
-
-	for (size_t i = 0; i < v->part_count; i++)
-		if (strcmp(v->parts[i].type, "minisig") != 0)
-			bytes += v->parts[i].len;
-	return bytes;
-}
-
-const char *version_text(const struct version *v, char text[VERSION_TEXT_SIZE])
-{
-	const char *etag = v->part_count ? v->parts[0].etag : "";
-	size_t len = strlen(etag);
-	bool quoted = len >= 2 && etag[0] == '"' && etag[len - 1] == '"';
-
-	snprintf(text, VERSION_TEXT_SIZE, "%.*s", (int)(quoted ? len - 2 : len), etag + quoted);
-	return text[0] ? text : NULL;
-}
-
-/* ---- the facts, as one line of JSON ---- */
-
-/* The first part's members stand beside the version's, as they did when there was only one. */
-static void append_part_facts(const struct part *p, struct buffer *out)
-{
-	json_writer_text(out, "etag", p->etag);
-	json_writer_text(out, "last_modified", p->last_modified);
-	json_writer_text(out, "type", p->type);
-	json_writer_text(out, "url", p->url);
-	json_writer_number(out, "len", p->len);
-	if (p->absent)
-		json_writer_boolean(out, "absent", true);
-	if (p->epoch)
-		json_writer_text(out, "epoch", p->epoch);
-}
-
-static void append_facts(const struct version *v, struct buffer *out)
-{
-	json_writer_begin_object(out, NULL);
-	json_writer_number(out, "generation", v->generation);
-	json_writer_number(out, "pulled_ms", (unsigned long long)v->pulled_ms);
-	json_writer_text(out, "sha256", v->sha256);
-	json_writer_text(out, "origin", v->origin);
-	if (v->published_ms)
-		json_writer_number(out, "published_ms", (unsigned long long)v->published_ms);
-	if (v->cause)
-		json_writer_text(out, "cause", causes[v->cause]);
-	if (v->by)
-		json_writer_text(out, "by", v->by);
-	if (v->product_len)
-		json_writer_number(out, "product", v->product_len);
-	if (v->settings[0])
-		json_writer_text(out, "settings", v->settings);
-	append_part_facts(&v->parts[0], out);
-	if (v->part_count > 1) {
-		json_writer_begin_array(out, "more");
-		for (size_t i = 1; i < v->part_count; i++) {
-			json_writer_begin_object(out, NULL);
-			append_part_facts(&v->parts[i], out);
-			json_writer_end_object(out);
-		}
-		json_writer_end_array(out);
-	}
-	json_writer_member(out, "decisions");
-	buffer_append_string(out, v->decisions && v->decisions[0] ? v->decisions : "{}");
-	json_writer_end_object(out);
-	buffer_append(out, "\n", 1);
-}
-
-static const char *stored_text(const struct node *map, const char *name)
-{
-	const struct node *n = node_find(map, name);
-
-	return n && n->type == NODE_STRING ? n->text : NULL;
-}
-
-/* 0, -EBADMSG or -ENOMEM, as all that reads facts. */
-static int parse_part(const struct node *map, struct part *ret)
-{
-	const char *url = stored_text(map, "url"), *etag = stored_text(map, "etag");
-	const char *last_modified = stored_text(map, "last_modified"),
-		   *type = stored_text(map, "type");
-	const struct node *len = node_find(map, "len"), *absent = node_find(map, "absent");
-
-	if (!url || !etag || !last_modified || !type || strlen(type) >= sizeof(ret->type))
-		return -EBADMSG;
-	if (part_init(ret, url, etag, last_modified, type))
-		return -ENOMEM;
-	if (part_set_epoch(ret, stored_text(map, "epoch"))) {
-		part_fini(ret);
-		return -ENOMEM;
-	}
-	ret->len = len && len->type == NODE_INT ? (size_t)len->integer : SIZE_MAX;
-	ret->absent = absent && absent->type == NODE_BOOL && absent->boolean;
-	return 0;
-}
-
-static int parse_parts(const struct node *root, struct version *ret)
-{
-	const struct node *more = node_find(root, "more"), *n;
-	size_t count = 1 + (more && more->type == NODE_LIST ? more->count : 0);
-	int r;
-
-	if (count > STORE_MAX_PARTS)
-		return -EBADMSG;
-	ret->parts = calloc(count, sizeof(*ret->parts));
-	r = ret->parts ? parse_part(root, &ret->parts[0]) : -ENOMEM;
-	if (r)
-		return r;
-	ret->part_count = 1;
-	for (n = count > 1 ? more->first : NULL; n; n = n->next) {
-		r = n->type == NODE_MAP ? parse_part(n, &ret->parts[ret->part_count]) : -EBADMSG;
-		if (r)
-			return r;
-		ret->part_count++;
-	}
-	return 0;
-}
-
-/* Older state files have none. */
-static int parse_decisions(const struct node *root, struct version *ret)
-{
-	const struct node *n = node_find(root, "decisions");
-	struct buffer text;
-	int r;
-
-	if (!n)
-		return 0;
-	if (n->type != NODE_MAP)
-		return -EBADMSG;
-	buffer_init(&text, MAX_FACTS);
-	r = n->count ? document_write(n, DOCUMENT_JSON, &text) : 0;
-	if (r == 0) {
-		ret->decisions = strdup(text.len ? text.data : "");
-		r = ret->decisions ? 0 : -ENOMEM;
-	}
-	buffer_fini(&text);
-	for (char *p = r ? NULL : ret->decisions; p && *p; p++)
-		if (*p == '\n') /* facts are one line */
-			*p = ' ';
-	return r == 0 || r == -ENOMEM ? r : -EBADMSG;
-}
-
-/* A number of at least 0; 0 where there is none, or another one. */
-static int64_t stored_number(const struct node *map, const char *name)
-{
-	const struct node *n = node_find(map, name);
-
-	return n && n->type == NODE_INT && n->integer > 0 ? n->integer : 0;
-}
-
-/* Texts that older state files do not have are empty. */
-static int parse_texts(const struct node *root, struct version *ret)
-{
-	const char *origin = stored_text(root, "origin"), *settings = stored_text(root, "settings");
-
-	ret->origin = strdup(origin ? origin : "pull");
-	if (!ret->origin)
-		return -ENOMEM;
-	if (settings && strlen(settings) < sizeof(ret->settings))
-		memcpy(ret->settings, settings, strlen(settings) + 1);
-	return version_set_cause(
-		ret, parse_cause(stored_text(root, "cause")), stored_text(root, "by"));
-}
-
-/* 0, and the caller ends *ret with version_fini(); or an error. */
-static int parse_facts(const char *line, size_t len, struct version *ret)
-{
-	struct document *d = NULL;
-	struct document_error e;
-	const struct node *generation, *product, *root;
-	const char *sha256;
-	int r = document_parse(DOCUMENT_JSON, line, len, 0, &d, &e);
-
-	if (r)
-		return r == -ENOMEM ? r : -EBADMSG;
-	root = document_root(d);
-	generation = node_find(root, "generation");
-	product = node_find(root, "product");
-	sha256 = stored_text(root, "sha256");
-	*ret = (struct version){.generation = 0};
-	if (!generation || generation->type != NODE_INT || !sha256 ||
-		strlen(sha256) >= sizeof(ret->sha256))
-		r = -EBADMSG;
-	if (r == 0)
-		r = parse_parts(root, ret);
-	if (r == 0)
-		r = parse_decisions(root, ret);
-	if (r == 0)
-		r = parse_texts(root, ret);
-	if (r == 0) {
-		ret->generation = (uint64_t)generation->integer;
-		ret->pulled_ms = stored_number(root, "pulled_ms");
-		ret->published_ms = stored_number(root, "published_ms");
-		ret->product_len =
-			product && product->type == NODE_INT ? (size_t)product->integer : 0;
-		memcpy(ret->sha256, sha256, strlen(sha256) + 1);
-	} else {
-		version_fini(ret);
-	}
-	document_free(d);
-	return r;
-}
+/* ---- save and load ---- */
 
 /* The parts' bytes and the product are all of the body, and the parts are what was accepted. */
 static int check_body(struct version *v, const char *body, size_t len)
@@ -615,8 +279,6 @@ static int check_body(struct version *v, const char *body, size_t len)
 	return sum == len && strcmp(digest, v->sha256) == 0 ? 0 : -EBADMSG;
 }
 
-/* ---- save and load ---- */
-
 /* A directory that somebody made, this process or one that was killed, has its name in its parent:
  * once in a process that is brought to the disk too. 0 or -errno. */
 static int sync_dir_name(struct store *s, int dir, char why[FILE_WHY])
@@ -636,9 +298,9 @@ int store_save(struct store *s, const struct version *v, const void *body, size_
 	struct buffer facts, file;
 	int r, dir = make_dir(s, why); /* somebody may have removed it */
 
-	buffer_init(&facts, MAX_FACTS);
+	buffer_init(&facts, FACTS_LARGEST);
 	buffer_init(&file, MAX_FILE);
-	append_facts(v, &facts);
+	facts_append(v, &facts);
 	r = facts.error ? facts.error : digest_sha256(facts.data, facts.len, body, len, digest);
 	if (r == 0) {
 		buffer_reserve(&file, sizeof(MAGIC) + DIGEST_HEX + facts.len + len);
@@ -751,7 +413,7 @@ static int verify_file(uint64_t generation, struct buffer *file, struct version 
 	line_end = memchr(file->data + head, '\n', file->len - head);
 	if (!line_end || memcmp(digest, file->data + strlen(MAGIC), DIGEST_HEX - 1) != 0)
 		return -EBADMSG;
-	r = parse_facts(file->data + head, (size_t)(line_end - file->data) - head, ret_version);
+	r = facts_parse(file->data + head, (size_t)(line_end - file->data) - head, ret_version);
 	if (r)
 		return r;
 	head = (size_t)(line_end - file->data) + 1;

@@ -76,7 +76,7 @@ static void check(const struct version *v, const struct buffer *body)
 	size_t sum = 0;
 
 	demand(v->generation == GENERATION && v->origin);
-	demand(v->part_count >= 1 && v->part_count <= STORE_MAX_PARTS);
+	demand(v->part_count >= 1 && v->part_count <= VERSION_MAX_PARTS);
 	for (size_t i = 0; i < v->part_count; i++) {
 		const struct part *p = &v->parts[i];
 

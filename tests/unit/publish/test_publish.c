@@ -454,7 +454,7 @@ static void publish__of_a_set__leaves_out_signatures_and_what_is_absent(void **s
 {
 	struct settings_layer layers[3] = {
 		{.as = strdup("a.yaml")}, {.as = strdup("b.yaml")}, {.as = strdup("empty.bin")}};
-	struct compose_piece pieces[STORE_MAX_PARTS];
+	struct compose_piece pieces[VERSION_MAX_PARTS];
 	char dir[SCRATCH_PATH + 16], text[64], why[FILE_WHY] = "";
 	struct publication p;
 	struct place place;

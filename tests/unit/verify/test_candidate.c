@@ -199,8 +199,8 @@ static void compose__of_other_layers_than_are_configured__is_refused(void **stat
 		{TWO, 1, true, false},
 		{TWO, 2, false, true},
 		{TWO, 2, true, true},
-		{TWO, STORE_MAX_PARTS, false, false},
-		{TWO, STORE_MAX_PARTS / 2, true, false},
+		{TWO, VERSION_MAX_PARTS, false, false},
+		{TWO, VERSION_MAX_PARTS / 2, true, false},
 	};
 	struct work w;
 

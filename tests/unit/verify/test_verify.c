@@ -28,7 +28,7 @@ struct court {
 	struct verify *checks;
 	struct version version;
 	struct buffer body;
-	struct compose_piece pieces[STORE_MAX_PARTS];
+	struct compose_piece pieces[VERSION_MAX_PARTS];
 	struct composition composition;
 	struct document *before;
 	uint64_t revs[SETTINGS_MAX_LAYERS];

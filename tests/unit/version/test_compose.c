@@ -55,7 +55,7 @@ static void override(struct work *w, const char *key, const char *json)
 
 static int compose_it(struct work *w)
 {
-	struct compose_piece pieces[STORE_MAX_PARTS];
+	struct compose_piece pieces[VERSION_MAX_PARTS];
 
 	version_pieces(&w->version, &w->body, pieces);
 	return compose_document(w->settings->configs[0], pieces, w->version.part_count, w->ledger,
@@ -375,7 +375,7 @@ static void override__of_a_single_absent_or_uninteresting_layer__is_still_on_top
 
 static void override__without_a_ledger__is_none(void **state)
 {
-	struct compose_piece pieces[STORE_MAX_PARTS];
+	struct compose_piece pieces[VERSION_MAX_PARTS];
 	struct work w;
 
 	(void)state;
@@ -578,7 +578,7 @@ static void compose__of_as_many_layers_as_there_may_be__frees_each_once(void **s
 /* Composes these three layers by what is kept, and keeps them. */
 static void compose_by_kept(struct work *w, struct kept_layers *k, const char *const texts[3])
 {
-	struct compose_piece pieces[STORE_MAX_PARTS];
+	struct compose_piece pieces[VERSION_MAX_PARTS];
 
 	begin(w, THREE);
 	add(w, "yaml", texts[0]);
@@ -620,7 +620,7 @@ static void compose__by_kept_layers_of_another_type__parses_them_again(void **st
 {
 	struct kept_shelf shelf = {0};
 	struct kept_layers *k = kept_layers_new(&shelf);
-	struct compose_piece pieces[STORE_MAX_PARTS];
+	struct compose_piece pieces[VERSION_MAX_PARTS];
 	struct work w;
 
 	(void)state;

@@ -356,7 +356,7 @@ static void save__of_as_many_parts_as_there_may_be__comes_back_and_one_more_does
 	(void)state;
 	place_init(&place, 10);
 	version_begin(&v, &body, 1);
-	for (int i = 0; i < STORE_MAX_PARTS; i++) {
+	for (int i = 0; i < VERSION_MAX_PARTS; i++) {
 		snprintf(url, sizeof(url), "http://example/%d", i);
 		version_add(&v, &body, url, "bytes", i % 3 ? "x" : NULL);
 	}
