@@ -68,11 +68,12 @@ static const char *without_current(
 	const char *what, const char *instead, char *ret_text, size_t size)
 {
 	static const char stays[] = ": keeping the current version";
-	size_t len = strlen(what), end = sizeof(stays) - 1;
+	const char *at = strstr(what, stays);
 
-	if (len < end || strcmp(what + len - end, stays) != 0)
+	if (!at)
 		return what;
-	snprintf(ret_text, size, "%.*s%s", (int)(len - end), what, instead);
+	snprintf(ret_text, size, "%.*s%s%s", (int)(at - what), what, instead,
+		at + sizeof(stays) - 1);
 	return ret_text;
 }
 

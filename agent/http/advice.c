@@ -55,6 +55,8 @@ static const struct {
 	/* connections and answers */
 	{CODE(CURLE_COULDNT_RESOLVE_HOST),
 		"check the name in the url, and this host's resolver (/etc/resolv.conf)"},
+	{TEXT("Resolving timed out"),
+		"this host's resolver does not answer (/etc/resolv.conf), or its servers"},
 	{CODE(CURLE_COULDNT_CONNECT), "check the address, and firewalls on the way to it"},
 	{CODE(CURLE_OUT_OF_MEMORY),
 		"unless this host has none left, a header of the answer is longer than 100 KiB: "

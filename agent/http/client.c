@@ -269,7 +269,7 @@ static uint64_t retry_after_ms(const struct transfer *t)
 }
 
 /* Joins libcurl's text and the remedy. */
-static void explain_curl_error(struct transfer *t, CURLcode code)
+static void explain_curl_error(struct transfer *t, CURLcode code, const char *begin)
 {
 	struct http_client_response *r = &t->in.response;
 	const char *said = t->error[0] ? t->error : curl_easy_strerror(code);
@@ -278,8 +278,8 @@ static void explain_curl_error(struct transfer *t, CURLcode code)
 
 	curl_easy_getinfo(t->easy, CURLINFO_SSL_VERIFYRESULT, &verify_result);
 	advice = advice_find(code, verify_result, said);
-	snprintf(r->message, sizeof(r->message), "%.*s%s%s",
-		(int)(sizeof(r->message) - strlen(advice) - sizeof(": ")), said,
+	snprintf(r->message, sizeof(r->message), "%s%.*s%s%s", begin,
+		(int)(sizeof(r->message) - strlen(begin) - strlen(advice) - sizeof(": ")), said,
 		advice[0] ? ": " : "", advice);
 }
 
@@ -317,12 +317,11 @@ static void describe_transfer_failure(struct transfer *t, CURLcode code)
 		snprintf(r->message, sizeof(r->message),
 			"connection refused: is the server running?");
 	else if (r->result == HTTP_CLIENT_TIMEOUT)
-		snprintf(r->message, sizeof(r->message), "timed out: %s",
-			t->error[0] ? t->error : curl_easy_strerror(code));
+		explain_curl_error(t, code, "timed out: ");
 	else if (code == CURLE_PARTIAL_FILE)
 		snprintf(r->message, sizeof(r->message), "the body was cut short: %s", t->error);
 	else
-		explain_curl_error(t, code);
+		explain_curl_error(t, code, "");
 }
 
 /* There was no connection: it may be this host that has no socket for one, which libcurl does not

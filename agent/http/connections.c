@@ -18,7 +18,7 @@
 
 #define LATE_BODY_MS 1000u
 #define CROWD 64u /* documents left without a place within IDLE_MS: then none has one */
-#define LIFE_MS (CONNECTIONS_LIFE_S * UINT64_C(1000))
+#define LIFE_MS (CONNECTIONS_SESSION_S * UINT64_C(1000))
 #define IDLE_MS (CONNECTIONS_IDLE_S * UINT64_C(1000))
 /* libcurl keeps for a while what it read of tls.ca: a session that is made right after the file
  * changed may still rest on the old one */

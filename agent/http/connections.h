@@ -35,9 +35,10 @@
 #define CONNECTIONS_PLACES 8
 #define CONNECTIONS_TRUSTS 8
 #define CONNECTIONS_ORIGINS 16
-#define CONNECTIONS_IDLE_S 118    /* the longest a connection may be idle and be used again */
-#define CONNECTIONS_LIFE_S 3600   /* the longest it may be used */
-#define CONNECTIONS_CA_CACHE_S 60 /* for how long libcurl keeps what it read of tls.ca */
+#define CONNECTIONS_IDLE_S 118     /* the longest a connection may be idle and be used again */
+#define CONNECTIONS_LIFE_S 300     /* the longest: a name that has moved is looked up again then */
+#define CONNECTIONS_SESSION_S 3600 /* the longest a TLS session is resumed */
+#define CONNECTIONS_CA_CACHE_S 60  /* for how long libcurl keeps what it read of tls.ca */
 
 struct connections;
 

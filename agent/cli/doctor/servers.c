@@ -34,7 +34,8 @@ static const char *remedy_for(const struct doctor_pull *p)
 	case KIND_CAUSE_UNREACHABLE:
 		return "check the address, whether a server runs there, and firewalls on the way";
 	case KIND_CAUSE_TIMEOUT:
-		return "look at the server's load and at firewalls on the way; timeout and "
+		return "look at the server's load and at firewalls on the way, or at the resolver "
+		       "(/etc/resolv.conf) where its name was not found; timeout and "
 		       "connect_timeout are the limits";
 	case KIND_CAUSE_OVERLOADED:
 		return "nothing here: the agent holds back and comes again";

@@ -492,7 +492,7 @@ static void failure__before_anything_is_published__does_not_speak_of_a_current_v
 	config_report_failure(core.config, "keeping the current version", "");
 	assert_string_equal(core_status().last_error, "keeping the current version");
 	config_report_failure(core.config, "it broke: keeping the current version, or so", "");
-	assert_error("it broke: keeping the current version, or so");
+	assert_error("it broke: nothing is published yet, or so");
 	core.env.dry_run = true;
 	config_report_failure(core.config, "it broke: keeping the current version", "");
 	assert_error("it broke");

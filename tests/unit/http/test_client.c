@@ -25,6 +25,7 @@
 #include <zlib.h>
 
 #include "base/descriptors.h"
+#include "http/advice.h"
 #include "http/client.h"
 #include "tests/unit/fixture/fault_memory.h"
 
@@ -652,6 +653,17 @@ static void result__of_each_error__has_its_advice(void **state)
 				c.response.message);
 	}
 	site_close(&s);
+}
+
+static void look_up__that_hangs__is_not_the_servers_load(void **state)
+{
+	(void)state;
+	assert_string_equal(advice_find(CURLE_OPERATION_TIMEDOUT, 0,
+				    "Resolving timed out after 3001 milliseconds"),
+		"this host's resolver does not answer (/etc/resolv.conf), or its servers");
+	assert_string_equal(advice_find(CURLE_OPERATION_TIMEDOUT, 0,
+				    "Failed to connect to x port 80 after 3001 ms"),
+		"");
 }
 
 static void failure__without_descriptors__is_this_hosts(void **state)
@@ -1674,6 +1686,7 @@ int main(void)
 		cmocka_unit_test(result__of_each_end__tells_what_it_was),
 		cmocka_unit_test(result__of_each_error__has_its_advice),
 		cmocka_unit_test(name__with_addresses_that_do_not_answer__is_asked_at_the_next),
+		cmocka_unit_test(look_up__that_hangs__is_not_the_servers_load),
 		cmocka_unit_test(failure__without_descriptors__is_this_hosts),
 		cmocka_unit_test(certificates__that_are_examined__have_the_first_end),
 		cmocka_unit_test(result__of_a_body_over_the_limit__is_too_large),

@@ -23,7 +23,7 @@
 #undef curl_share_setopt
 
 #define IDLE_MS (CONNECTIONS_IDLE_S * UINT64_C(1000))
-#define LIFE_MS (CONNECTIONS_LIFE_S * UINT64_C(1000))
+#define LIFE_MS (CONNECTIONS_SESSION_S * UINT64_C(1000))
 #define WARY_MS ((CONNECTIONS_CA_CACHE_S + 1) * UINT64_C(1000))
 #define URL "https://server/a"
 #define PLAIN "http://server/a"

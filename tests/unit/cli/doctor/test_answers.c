@@ -214,7 +214,8 @@ static void document__that_failed__has_a_remedy_for_its_cause(void **state)
 		{KIND_CAUSE_UNREACHABLE, "unreachable",
 			"check the address, whether a server runs there, and firewalls on the way"},
 		{KIND_CAUSE_TIMEOUT, "timeout",
-			"look at the server's load and at firewalls on the way; timeout and "
+			"look at the server's load and at firewalls on the way, or at the resolver "
+			"(/etc/resolv.conf) where its name was not found; timeout and "
 			"connect_timeout are the limits"},
 		{KIND_CAUSE_OVERLOADED, "overloaded",
 			"nothing here: the agent holds back and comes again"},
