@@ -32,6 +32,26 @@ static void set_expiry_timer(struct config *c)
 		loop_now_ms(c->env->loop) + (uint64_t)left_ms + 1);
 }
 
+static void report_unsaved(struct config *c, const char *why)
+{
+	struct unsaved *u = c->decisions.unsaved_note;
+	unsigned n = 0;
+
+	if (!u)
+		u = c->decisions.unsaved_note = calloc(1, sizeof(*u));
+	if (u)
+		snprintf(u->why, sizeof(u->why), "%s", why);
+	if (!u || log_limit_pass(&u->limit, c->env->sys->now_ms(), why, &n))
+		log_err("cannot save rejections, pins and overrides: they will be lost on restart",
+			"config", c->settings->name, "why", why, "repeated", n ? LOG_U64(n) : NULL);
+}
+
+static void forget_unsaved(struct config *c)
+{
+	free(c->decisions.unsaved_note);
+	c->decisions.unsaved_note = NULL;
+}
+
 int decisions_save(struct config *c)
 {
 	char why[FILE_WHY];
@@ -43,12 +63,13 @@ int decisions_save(struct config *c)
 		c->env->sys->close(dir);
 	else
 		snprintf(why, sizeof(why), "the state directory: %s", strerror(-dir));
-	if (r)
-		log_err("cannot save rejections, pins and overrides: they will be lost on restart",
-			"config", c->settings->name, "why", why);
-	else if (!c->settings->strict)
-		publishing_sync(c, PUBLISHING_LEDGER);
 	c->decisions.unsaved = r != 0;
+	if (r)
+		report_unsaved(c, why);
+	else
+		forget_unsaved(c);
+	if (r == 0 && !c->settings->strict)
+		publishing_sync(c, PUBLISHING_LEDGER);
 	set_expiry_timer(c);
 	return r;
 }
@@ -394,6 +415,7 @@ void decisions_begin(struct config *c)
 void decisions_fini(struct config *c)
 {
 	request_drop(c);
+	forget_unsaved(c);
 	free(c->decisions.error);
 	ledger_free(c->decisions.ledger);
 	verify_free(c->decisions.checks);

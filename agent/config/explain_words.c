@@ -246,6 +246,11 @@ static void explain_exceptions(const struct explanation *e)
 			e->config->current.saved_generation,
 			s->saved == SAVED_HELD ? "the pin holds it"
 					       : "the server has another version by now");
+	if (e->config->decisions.unsaved_note)
+		explain_say(e,
+			"rejections, pins and overrides could not be saved, and would be lost with "
+			"a restart: %s",
+			choose_why(e, e->config->decisions.unsaved_note->why));
 	explain_probe(e);
 	if (e->all && s->place == PLACE_CHANGED && s->drift != DRIFT_HEAL)
 		explain_say(e,

@@ -115,11 +115,18 @@ struct request {
 	char *verdict;            /* about the replaced bytes; NULL = none */
 };
 
+/* That the ledger is not in its file. */
+struct unsaved {
+	struct log_limit limit;
+	char why[FILE_WHY];
+};
+
 /* Owner: decisions.c. */
 struct decisions {
 	struct verify *checks;
-	bool unsaved;       /* the ledger is not in its file */
-	bool rules_known;   /* the checks' digest is that of today */
+	struct unsaved *unsaved_note; /* NULL: it is saved, or memory was out */
+	bool unsaved;                 /* the ledger is not in its file */
+	bool rules_known;             /* the checks' digest is that of today */
 	bool overrides_bad; /* they failed the probe: what is composed without them needs none */
 	bool failed;        /* the request that ended last, and error: why */
 	struct ledger *ledger;

@@ -905,8 +905,29 @@ static void ledger__whose_directory_is_unavailable__says_which(void **state)
 		    "config=web "
 		    "why=\"the state directory: Too many open files\"");
 	assert_true(core.config->decisions.unsaved);
+	assert_non_null(core.config->decisions.unsaved_note);
 	operator_unpins();
 	assert_false(core.config->decisions.unsaved);
+	assert_null(core.config->decisions.unsaved_note);
+}
+
+static void ledger__that_cannot_be_written_at_each_pull__is_said_once_a_minute(void **state)
+{
+	unsigned lines;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	disk_fails(CALL_RENAME, 1, true, ENOSPC);
+	operator_pins(0);
+	lines = core_count_log("cannot save rejections");
+	assert_int_equal(lines, 1);
+	for (int i = 0; i < 5; i++)
+		pull();
+	assert_int_equal(core_count_log("cannot save rejections"), lines);
+	disk_recovers();
+	pull();
+	assert_null(core.config->decisions.unsaved_note);
 }
 
 static void ledger__that_cannot_be_read__is_waited_for_ten_runs(void **state)
@@ -1301,6 +1322,7 @@ int main(void)
 		CORE_TEST(expiry__of_one_decision__leaves_the_others),
 		CORE_TEST(ledger__that_was_not_written__is_written_by_the_next_run),
 		CORE_TEST(ledger__whose_directory_is_unavailable__says_which),
+		CORE_TEST(ledger__that_cannot_be_written_at_each_pull__is_said_once_a_minute),
 		CORE_TEST(ledger__that_cannot_be_read__is_waited_for_ten_runs),
 		CORE_TEST(ledger__that_is_lost__is_made_from_the_newest_state_file),
 		CORE_TEST(ledger__that_is_lost_after_a_probes_rollback__still_rejects),
