@@ -520,12 +520,11 @@ int agent_prepare(struct agent *a, const struct settings *new, const struct sett
 
 /* ---- start and stop ---- */
 
-/* For failures of memory or descriptors that were not logged yet. Returns the error. */
+/* For failures of memory, descriptors or threads that were not logged yet. Returns the error. */
 static int log_shortage(int error)
 {
-	log_err("cannot start: memory or file descriptors are short: raise the limits "
-		"(LimitNOFILE, "
-		"MemoryMax)",
+	log_err("cannot start: memory, file descriptors or threads are short: raise the limits "
+		"(LimitNOFILE, MemoryMax, TasksMax)",
 		"why", strerror(-error));
 	return error;
 }

@@ -118,8 +118,8 @@ static void wake_received(void *arg, int fd, unsigned events)
 static void log_libevent(int severity, const char *message)
 {
 	if (severity == EVENT_LOG_ERR)
-		log_err("the event loop cannot go on: memory or file descriptors are short: raise "
-			"the limits (LimitNOFILE, MemoryMax)",
+		log_err("the event loop cannot go on: memory, file descriptors or threads are "
+			"short: raise the limits (LimitNOFILE, MemoryMax, TasksMax)",
 			"why", message);
 	else
 		log_debug("libevent", "says", message);

@@ -4,7 +4,8 @@
  * it. A connection that ended without a retry shows it; then the socket is replaced. After a failed
  * handshake it is replaced in any case: libzmq would either never retry or, where the publisher
  * hung up first, retry at its shortest interval for ever. Which of the two is a race, even when
- * only one side uses CURVE.
+ * only one side uses CURVE. And of a name libzmq knows one address, the first: where that one is of
+ * IPv6, and this host has none or it leads nowhere, the next socket asks for IPv4.
  */
 #include "push/session.h"
 
@@ -66,6 +67,9 @@ static const struct failure failures[SESSION_EVENTS] = {
 		"its public key to the list there",
 		"the publisher does not allow this relay's key: add it to the list there"},
 	[SESSION_NO_PUBLISHER] = {"handshake", true, ALL("the endpoint is not a ZeroMQ publisher")},
+	[SESSION_UNREACHABLE] = {"dial", false,
+		ALL("nobody answers at its name: is the publisher running, and can its address be "
+		    "reached from here?")},
 	[SESSION_NO_SOCKET] = {"socket", false,
 		"cannot open a socket: the agent has no memory or descriptors left",
 		"cannot open a socket: the agent has no memory or descriptors left",
@@ -151,7 +155,9 @@ static enum subscriber_state choose_failed_state(const struct session *s, enum s
 
 	if (failures[event].refuses)
 		return PUSH_REFUSED;
-	if (event == SESSION_NO_SOCKET || (event == SESSION_UNANSWERED && state == PUSH_SILENT))
+	if (event == SESSION_NO_SOCKET)
+		return state;
+	if ((event == SESSION_UNANSWERED || event == SESSION_UNREACHABLE) && state == PUSH_SILENT)
 		return state;
 	return PUSH_CONNECTING;
 }
@@ -320,10 +326,25 @@ static enum session_action connection_lost(struct session *s, uint64_t now_ms)
 	return SESSION_NONE;
 }
 
+/* Tells whether it may have addresses of two families. */
+static bool has_name(const char *endpoint)
+{
+	static const char tcp[] = "tcp://";
+	const char *host = endpoint + strlen(tcp);
+
+	return strncmp(endpoint, tcp, strlen(tcp)) == 0 && host[0] != '[' &&
+	       host[strspn(host, "0123456789.")] != ':';
+}
+
 /* libzmq itself tries again: after a connection that ended or failed. */
-static void retry_began(struct session *s)
+static enum session_action retry_began(struct session *s, uint64_t now_ms)
 {
 	int refused = PUSH_REFUSED;
+
+	if (s->phase == SESSION_DIALING && has_name(s->at.endpoint)) {
+		s->only_ipv4 = !s->only_ipv4;
+		return fail_connection(s, SESSION_UNREACHABLE, now_ms);
+	}
 
 	s->deadline_ms = 0;
 	if (s->phase != SESSION_GREETING) {
@@ -332,6 +353,7 @@ static void retry_began(struct session *s)
 		atomic_compare_exchange_strong(&s->state, &refused, PUSH_CONNECTING);
 	}
 	s->phase = SESSION_DIALING;
+	return SESSION_NONE;
 }
 
 enum session_action session_note(struct session *s, enum session_event event, uint64_t now_ms)
@@ -346,8 +368,7 @@ enum session_action session_note(struct session *s, enum session_event event, ui
 		connection_made(s, now_ms);
 		return SESSION_NONE;
 	case SESSION_RETRIED:
-		retry_began(s);
-		return SESSION_NONE;
+		return retry_began(s, now_ms);
 	case SESSION_ENDED:
 		return connection_lost(s, now_ms);
 	case SESSION_REJECTED:

@@ -7,6 +7,7 @@
  *   DIALING ------------> GREETING ----> UP         GREETING, LOST --RETRIED--> DIALING
  *   UP ------ENDED------> LOST                      LOST, CLOSED --deadline---> DIALING, rebuilt
  *   any ----failure-----> CLOSED                    UP ------silent-----------> DIALING, rebuilt
+ *   DIALING --RETRIED---> CLOSED where the endpoint has a name, else DIALING
  *
  * Missed messages make all topics pull, or the listener hears of it: after a handshake, a new
  * epoch, and silence. Times grow from reconnect_ms to retry_max_ms while sockets are replaced in
@@ -50,6 +51,7 @@ enum session_event {
 	SESSION_BROKEN,       /* another fault of protocol in the handshake */
 	SESSION_DENIED,       /* not on the publisher's list of keys */
 	SESSION_NO_PUBLISHER, /* derived: SESSION_ENDED before a handshake */
+	SESSION_UNREACHABLE,  /* derived: SESSION_RETRIED before a connection, by name */
 	SESSION_NO_SOCKET,    /* the owner cannot open one */
 	SESSION_NO_FILTER,    /* the owner cannot change the socket's subscriptions */
 	SESSION_EVENTS
@@ -83,6 +85,8 @@ struct session { /* fields are private, but for those that the owner may read */
 	uint64_t deadline_ms; /* of a rebuild while LOST or CLOSED, else of silence; 0 = none */
 	uint64_t retry_ms;    /* grows while rebuilding fails */
 	bool heard_heartbeat; /* in this connection: silence means something */
+	bool only_ipv4;       /* readable: the family of a name's address, the other one after each
+			       * socket that reached nobody */
 	char epoch[sizeof(((struct push_message *)0)->epoch)];
 	struct log_limit log_limit, change_log;
 	bool quiet; /* its last loss or silence was not logged, nor is its end */

@@ -107,7 +107,7 @@ static int set_subscriber_options(void *socket, const struct session *e)
 		{ZMQ_TCP_MAXRT, 20000},
 		{ZMQ_TCP_KEEPALIVE_INTVL, 10},
 		{ZMQ_TCP_KEEPALIVE_CNT, 6},
-		{ZMQ_IPV6, 1},
+		{ZMQ_IPV6, !e->only_ipv4},
 	};
 
 	return push_context_set_options(

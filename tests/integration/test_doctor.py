@@ -797,6 +797,17 @@ configs: {{web: {{from: [{{server: main, path: /web.yaml}}], file: {self.path("o
         os.chown(self.path('out'), 0, 0)
         self.one(self.doctor(prefix=AS_NOBODY, code=1), 'error', 'nobody may not write in it')
 
+    def test_an_open_volume_of_a_container(self):
+        """Nobody in there can change whose it is, nor its mode: no error, and no such remedy."""
+        self.give('out')
+        self.alone(self.config('http://127.0.0.1:1/web.yaml'))
+        os.chmod(self.path('pullet.yaml'), 0o644)
+        mounts = self.in_namespace('\n'.join(f'mkdir -p {self.path(name)}; mount -t tmpfs -o mode=2777 none {self.path(name)}' for name in ('state', 'run')))
+        findings = self.doctor(prefix=[*mounts, *AS_NOBODY])
+        for name in ('state', 'run'):
+            self.one([f for f in findings if f['subject'] == self.path(name)], 'warning', 'it is a volume in which everybody can write', remedy='no other container')
+        self.none(findings, 'it belongs to uid')
+
     @needs('to become another user')
     def test_as_somebody_else_it_says_what_was_not_looked_at_and_guesses_nothing(self):
         self.write('token', 'planted\n')

@@ -226,7 +226,7 @@ CANNOT_MAKE = 'cannot make the directory: make it, or name another one in the co
 CANNOT_LOCK = r'cannot write in the state directory path=DIR/state/lock why="'
 CANNOT_LISTEN = r'cannot serve the control API why="cannot listen on '
 FEW = r'cannot start: the limit of open files is too low why="\d+ file descriptors are needed '
-SHORT = r'memory or file descriptors are short: raise the limits \(LimitNOFILE, MemoryMax\) why='
+SHORT = r'memory, file descriptors or threads are short: raise the limits \(LimitNOFILE, MemoryMax, TasksMax\) why='
 # what is arranged, what standard error says (DIR is the test's directory), the exit code; how it is started
 START = {
     'no such file': (as_it_should_be, 'DIR/missing.yaml: cannot be read: No such file or directory: make it, or name another one', 78,

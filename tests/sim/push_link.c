@@ -36,6 +36,7 @@ static const char *const event_names[SESSION_EVENTS] = {
 	[SESSION_BROKEN] = "broken",
 	[SESSION_DENIED] = "denied",
 	[SESSION_NO_PUBLISHER] = "no publisher",
+	[SESSION_UNREACHABLE] = "unreachable",
 	[SESSION_NO_SOCKET] = "no socket",
 	[SESSION_NO_FILTER] = "no filter",
 };

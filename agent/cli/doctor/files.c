@@ -266,6 +266,28 @@ static void check_dir_trust(
 			"the agent will say: %s", why);
 }
 
+/* A volume of a container: nobody in there may change its owner or mode. */
+static bool is_open_volume(const struct doctor *d, const struct doctor_place *p)
+{
+	return (p->st.stx_attributes & STATX_ATTR_MOUNT_ROOT) && p->st.stx_uid == 0 &&
+	       (p->st.stx_mode & S_IWOTH) && d->who.known && d->who.uid != 0;
+}
+
+static void check_dir_is_closed(const struct doctor *d, struct doctor_list *l, const char *path,
+	const char *what, const char *harm, const char *remedy, const struct doctor_place *p)
+{
+	if (is_open_volume(d, p))
+		doctor_add(l, DOCTOR_WARNING, path,
+			"mount it in no other container but read-only; outside of one give it to "
+			"the agent's user, chmod 0700",
+			"%s: it is a volume in which everybody can write, as an emptyDir is, and "
+			"%s",
+			what, harm);
+	else if (p->st.stx_mode & S_IWOTH)
+		doctor_add(l, DOCTOR_ERROR, path, remedy, "%s: everybody can write in it, and %s",
+			what, harm);
+}
+
 /* A directory that the agent makes for itself. True, and *ret_place: it is there. */
 static bool check_own_dir(struct doctor *d, struct doctor_list *l, const char *path,
 	const char *what, struct doctor_place *ret_place)
@@ -276,7 +298,8 @@ static bool check_own_dir(struct doctor *d, struct doctor_list *l, const char *p
 		check_missing_dir(d, l, path, what);
 	if (dir != DIR_THERE)
 		return false;
-	check_dir_owner(d, l, path, what, ret_place);
+	if (!is_open_volume(d, ret_place))
+		check_dir_owner(d, l, path, what, ret_place);
 	if (!(ret_place->st.stx_mode & S_IWOTH)) /* else that is told */
 		check_dir_trust(d, l, path, path);
 	return true;
@@ -291,10 +314,8 @@ static void check_state_dir(struct doctor *d, struct doctor_list *l)
 
 	if (!check_own_dir(d, l, path, what, &p))
 		return;
-	if (p.st.stx_mode & S_IWOTH)
-		doctor_add(l, DOCTOR_ERROR, path, "chmod 0700",
-			"%s: everybody can write in it, and so choose what is published", what);
-	else if (p.st.stx_mode & S_IROTH)
+	check_dir_is_closed(d, l, path, what, "so choose what is published", "chmod 0700", &p);
+	if ((p.st.stx_mode & (S_IWOTH | S_IROTH)) == S_IROTH)
 		doctor_add(l, DOCTOR_NOTE, path, "chmod 0700",
 			"%s: everybody can list it; what is in it only the agent can read", what);
 	if (doctor_is_in_memory(p.type))
@@ -346,9 +367,7 @@ static void check_runtime_dir(struct doctor *d, struct doctor_list *l)
 
 	if (!check_own_dir(d, l, path, what, &p))
 		return;
-	if (p.st.stx_mode & S_IWOTH)
-		doctor_add(l, DOCTOR_ERROR, path, "chmod 0750",
-			"%s: everybody can write in it, and replace snapshots", what);
+	check_dir_is_closed(d, l, path, what, "replace snapshots", "chmod 0750", &p);
 	if (doctor_is_remote(p.type))
 		doctor_add(l, DOCTOR_ERROR, path, "name a directory in memory, such as /run/pullet",
 			"%s: it is on %s: readers of snapshots may be killed (SIGBUS) when that "

@@ -447,6 +447,38 @@ static void end__with_a_retry__replaces_nothing(void **state)
 	assert_int_equal(session_deadline_ms(&s), 0);
 }
 
+static void name__that_reaches_nobody__is_dialled_by_the_other_family_next(void **state)
+{
+	static const char *const named[] = {
+		"tcp://push.example:1", "tcp://10.example:1", "tcp://192.0.2.1:1"};
+	static const bool has_name[] = {true, true, false};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		begin_session(
+			&(struct subscriber_endpoint){named[i], HEARTBEAT_MS, NULL, NULL}, "");
+		assert_false(s.only_ipv4);
+		assert_int_equal(note(SESSION_RETRIED), has_name[i] ? SESSION_CLOSE : SESSION_NONE);
+		assert_int_equal(s.only_ipv4, has_name[i]);
+		if (!has_name[i])
+			continue;
+		assert_int_equal(s.phase, SESSION_CLOSED);
+		assert_non_null(strstr(status_now().error, "nobody answers at its name"));
+		clock_ms = session_deadline_ms(&s);
+		assert_int_equal(session_due(&s, clock_ms), SESSION_REBUILD);
+		assert_int_equal(note(SESSION_RETRIED), SESSION_CLOSE);
+		assert_false(s.only_ipv4);
+		clock_ms = session_deadline_ms(&s);
+		session_due(&s, clock_ms);
+		connect_wholly(); /* the one that reaches somebody stays */
+		assert_null(status_now().error);
+		note(SESSION_ENDED);
+		assert_int_equal(note(SESSION_RETRIED), SESSION_NONE);
+		assert_false(s.only_ipv4);
+		assert_int_equal(status_now().rebuilds, 0);
+	}
+}
+
 static unsigned count_words(const char *text, const char *words)
 {
 	unsigned n = 0;
@@ -821,6 +853,7 @@ int main(void)
 		CASE(silence__of_three_heartbeats__makes_all_pull_and_replaces_the_socket),
 		CASE(silence__spreads_the_pulls),
 		CASE(end__without_a_retry__is_shown_at_once_and_replaces_the_socket),
+		CASE(name__that_reaches_nobody__is_dialled_by_the_other_family_next),
 		CASE(end__with_a_retry__replaces_nothing),
 		CASE(end__again_and_again__is_two_lines_a_minute),
 		CASE(end__after_silence__is_no_news),
