@@ -191,19 +191,26 @@ void latest_return(struct config *c, struct candidate *candidate);
 /* Another version, or the same one, has become current; may take the replaced one. */
 void latest_current_replaced(struct config *c, struct version *replaced);
 
-/* --- decisions.c: ledger and request --- */
+/* --- decisions_file.c: the ledger's file --- */
 
-void decisions_init(struct config *c);
 /* Reads the ledger, if it was not. 0, or -errno with a sentence. */
 int decisions_open(struct config *c, char why[FILE_WHY]);
-/* Lets what is in the ledger expire from now on. */
-void decisions_begin(struct config *c);
-void decisions_fini(struct config *c);
 /* Writes the ledger, which has changed; when that fails, again at the next run. 0, or -errno, which
  * was logged. */
 int decisions_save(struct config *c);
 /* The same for an operator: -EIO with a sentence when it is not written. */
 int decisions_save_asked(struct config *c, char why[FILE_WHY]);
+/* Forgets that it could not be saved. */
+void decisions_forget_unsaved(struct config *c);
+
+/* --- decisions.c: ledger and request --- */
+
+void decisions_init(struct config *c);
+/* Lets what is in the ledger expire from now on. */
+void decisions_begin(struct config *c);
+void decisions_fini(struct config *c);
+/* Sets the timer for what expires next in the ledger. */
+void decisions_await_expiry(struct config *c);
 void decisions_expire(struct config *c);
 /* A ledger with the same overrides and nothing else, for ledger_free(); NULL when there is no
  * memory. */

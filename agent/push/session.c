@@ -326,8 +326,8 @@ static enum session_action connection_lost(struct session *s, uint64_t now_ms)
 	return SESSION_NONE;
 }
 
-/* Tells whether it may have addresses of two families. */
-static bool has_name(const char *endpoint)
+/* A name may have addresses of two families. */
+static bool may_have_two_families(const char *endpoint)
 {
 	static const char tcp[] = "tcp://";
 	const char *host = endpoint + strlen(tcp);
@@ -341,7 +341,7 @@ static enum session_action retry_began(struct session *s, uint64_t now_ms)
 {
 	int refused = PUSH_REFUSED;
 
-	if (s->phase == SESSION_DIALING && has_name(s->at.endpoint)) {
+	if (s->phase == SESSION_DIALING && may_have_two_families(s->at.endpoint)) {
 		s->only_ipv4 = !s->only_ipv4;
 		return fail_connection(s, SESSION_UNREACHABLE, now_ms);
 	}
