@@ -58,6 +58,8 @@ static const struct {
 	{TEXT("Resolving timed out"),
 		"this host's resolver does not answer (/etc/resolv.conf), or its servers"},
 	{CODE(CURLE_COULDNT_CONNECT), "check the address, and firewalls on the way to it"},
+	{TEXT("Failed to connect"),
+		"no address of it answers: a firewall is on the way, or the host is down"},
 	{CODE(CURLE_OUT_OF_MEMORY),
 		"unless this host has none left, a header of the answer is longer than 100 KiB: "
 		"look at the server"},

@@ -40,12 +40,18 @@ struct http_client {
 	CURLM *multi;
 	struct loop_timer timer; /* libcurl's one timeout */
 	struct transfer *transfers;
+	struct watched *watched;
 	struct connections *connections;
 	bool driven;  /* libcurl is at work for a socket or its timeout */
 	bool made;    /* a new connection, which leaves holes in the heap */
 	bool forget;  /* recreate the multi handle when idle */
 	bool examine; /* read the servers' certificates too */
 	bool waits;   /* libcurl waits to be called between two addresses of a name */
+};
+
+struct watched { /* a socket, as libcurl asks for it */
+	struct loop_watch watch;
+	struct watched *next, **link;
 };
 
 struct transfer {
@@ -58,6 +64,7 @@ struct transfer {
 	struct loop_timer idle; /* with line: the limit of silence */
 	uint64_t idle_ms, heard_ms;
 	unsigned sockets; /* that are watched for it */
+	bool lost_one;    /* of them, since it was called */
 	http_client_done done;
 	void *arg;
 	uint64_t started_ms, timeout_ms;
@@ -93,25 +100,28 @@ static size_t take_header(char *data, size_t size, size_t n, void *arg)
 
 static void reap_transfers(struct http_client *client);
 
-/* Its name was found, and it has neither a connection nor a socket that may become one. */
+/* Its name was found, and it has no connection, and lost a socket that might have become one, or
+ * has none. */
 static bool is_between_addresses(const struct transfer *t)
 {
 	curl_off_t found_us = 0, sent_us = 0;
 
-	if (t->sockets > 0)
+	if (t->sockets > 0 && !t->lost_one)
 		return false;
 	curl_easy_getinfo(t->easy, CURLINFO_NAMELOOKUP_TIME_T, &found_us);
 	curl_easy_getinfo(t->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
 	return found_us > 0 && sent_us == 0;
 }
 
-static bool has_one_between_addresses(const struct http_client *client)
+static bool have_some_lost_an_address(struct http_client *client)
 {
-	const struct transfer *t = client->transfers;
+	bool some = false;
 
-	while (t && !is_between_addresses(t))
-		t = t->next;
-	return t;
+	for (struct transfer *t = client->transfers; t; t = t->next) {
+		some |= is_between_addresses(t);
+		t->lost_one = false;
+	}
+	return some;
 }
 
 /* libcurl 7.88 to 8.3 picks a name's next address when one does not answer, and goes on to it when
@@ -121,7 +131,7 @@ static void go_on_to_next_addresses(struct http_client *client)
 	int running;
 
 	for (unsigned n = 0; client->waits && n < ADDRESSES_AT_ONCE; n++) {
-		if (!has_one_between_addresses(client))
+		if (!have_some_lost_an_address(client))
 			return;
 		curl_multi_socket_all(client->multi, &running);
 		reap_transfers(client);
@@ -156,39 +166,85 @@ static void timeout_due(void *arg)
 	drive_socket(arg, CURL_SOCKET_TIMEOUT, 0);
 }
 
+/* Of a connection that is left over there is no transfer: NULL. */
+static struct transfer *transfer_of(CURL *easy)
+{
+	struct transfer *t = NULL;
+
+	curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&t);
+	return t;
+}
+
+static bool is_watched(void *arg, int fd)
+{
+	const struct http_client *client = arg;
+	const struct watched *w = client->watched;
+
+	while (w && w->watch.fd != fd)
+		w = w->next;
+	return w;
+}
+
+static void watched_free(struct watched *w)
+{
+	*w->link = w->next;
+	if (w->next)
+		w->next->link = w->link;
+	free(w);
+}
+
+static int stop_watching(struct http_client *client, CURL *easy, int fd, struct watched *w)
+{
+	struct transfer *t = transfer_of(easy);
+
+	if (!w)
+		return 0;
+	if (t && t->sockets > 0) {
+		t->sockets--;
+		t->lost_one = true;
+	}
+	loop_unwatch(&w->watch);
+	watched_free(w);
+	curl_multi_assign(client->multi, fd, NULL);
+	return 0;
+}
+
+static struct watched *watched_new(struct http_client *client, CURL *easy, int fd)
+{
+	struct watched *w = calloc(1, sizeof(*w));
+	struct transfer *t = transfer_of(easy);
+
+	if (!w)
+		return NULL;
+	w->next = client->watched;
+	w->link = &client->watched;
+	if (w->next)
+		w->next->link = &w->next;
+	client->watched = w;
+	if (t)
+		t->sockets++;
+	curl_multi_assign(client->multi, fd, w);
+	return w;
+}
+
 static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *watch_arg)
 {
-	struct http_client *t = arg;
-	struct loop_watch *w = watch_arg;
-	struct transfer *of = NULL; /* not of a connection that is left over */
+	struct http_client *client = arg;
+	struct watched *w = watch_arg;
 	unsigned events = what == CURL_POLL_IN    ? LOOP_READ
 			  : what == CURL_POLL_OUT ? LOOP_WRITE
 						  : LOOP_READ | LOOP_WRITE;
 
-	curl_easy_getinfo(easy, CURLINFO_PRIVATE, (char **)&of);
-	if (what == CURL_POLL_REMOVE) {
-		if (of && of->sockets > 0)
-			of->sockets--;
-		if (w) {
-			loop_unwatch(w);
-			free(w);
-			curl_multi_assign(t->multi, fd, NULL);
-		}
+	if (what == CURL_POLL_REMOVE)
+		return stop_watching(client, easy, fd, w);
+	if (!w)
+		w = watched_new(client, easy, fd);
+	if (!w)
+		return -1;
+	if (loop_watch(client->loop, &w->watch, fd, events, socket_ready, client) == 0)
 		return 0;
-	}
-	if (!w) {
-		w = calloc(1, sizeof(*w));
-		if (!w)
-			return -1;
-		curl_multi_assign(t->multi, fd, w);
-	}
-	if (loop_watch(t->loop, w, fd, events, socket_ready, t) == 0) {
-		if (of && !watch_arg)
-			of->sockets++;
-		return 0;
-	}
-	curl_multi_assign(t->multi, fd, NULL); /* libcurl does not ask for its removal then */
-	free(w);
+	curl_multi_assign(client->multi, fd, NULL); /* libcurl does not ask for its removal then */
+	watched_free(w);
 	return -1;
 }
 
@@ -752,7 +808,7 @@ struct http_client *http_client_new(struct loop *l)
 	t->loop = l;
 	loop_timer_init(&t->timer, timeout_due, t);
 	t->waits = curl_version_info(CURLVERSION_NOW)->version_num < GOES_ON_BY_ITSELF;
-	t->connections = connections_new();
+	t->connections = connections_new(is_watched, t);
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK && t->connections &&
 		make_multi(t) == 0)
 		return t;

@@ -7,11 +7,13 @@
 #include "http/connections.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "http/tls_read.h"
@@ -62,6 +64,8 @@ struct connections {
 	size_t next_suspect;
 	struct connections_use *lent;
 	uint64_t serial; /* of the last use */
+	bool (*is_watched)(void *arg, int fd);
+	void *arg;
 	uint64_t counted_ms, crowded_until_ms;
 };
 
@@ -312,6 +316,20 @@ static bool suspect_is_used(struct connections *c, uint64_t origin)
 
 /* ---- callbacks of libcurl ---- */
 
+/* libcurl 7.88 closes the socket of an address that did not answer without a word, and would not
+ * tell of the next one if that had its number. */
+static int take_unwatched_number(const struct connections *c, int fd)
+{
+	int next;
+
+	while (fd >= 0 && c->is_watched && c->is_watched(c->arg, fd)) {
+		next = fcntl(fd, F_DUPFD_CLOEXEC, fd + 1);
+		close(fd);
+		fd = next;
+	}
+	return fd;
+}
+
 /* libcurl 7.88 opens sockets without CLOEXEC. */
 static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_sockaddr *address)
 {
@@ -319,7 +337,8 @@ static curl_socket_t open_socket(void *arg, curlsocktype purpose, struct curl_so
 
 	(void)purpose;
 	u->fresh = true;
-	return socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+	return take_unwatched_number(u->of,
+		socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol));
 }
 
 /* Finds the SSL * of the connection; NULL: unavailable. */
@@ -362,9 +381,15 @@ static int check_connection(void *arg, char *peer, char *own, int peer_port, int
 
 /* ---- uses ---- */
 
-struct connections *connections_new(void)
+struct connections *connections_new(bool (*is_watched)(void *arg, int fd), void *arg)
 {
-	return calloc(1, sizeof(struct connections));
+	struct connections *c = calloc(1, sizeof(*c));
+
+	if (c) {
+		c->is_watched = is_watched;
+		c->arg = arg;
+	}
+	return c;
 }
 
 void connections_forget(struct connections *c)

@@ -69,8 +69,9 @@ struct connections_request {
 	bool alone;                        /* a new connection, without a session */
 };
 
-/* NULL = no memory. */
-struct connections *connections_new(void);
+/* is_watched (NULL = none) tells whether libcurl has asked to watch a descriptor of that number,
+ * and not to stop. NULL = no memory. */
+struct connections *connections_new(bool (*is_watched)(void *arg, int fd), void *arg);
 /* Call it after every use was returned. */
 void connections_free(struct connections *c);
 /* Uses no existing connection or session again. */

@@ -655,7 +655,7 @@ static void result__of_each_error__has_its_advice(void **state)
 	site_close(&s);
 }
 
-static void look_up__that_hangs__is_not_the_servers_load(void **state)
+static void timeout__before_a_connection__is_not_the_servers_load(void **state)
 {
 	(void)state;
 	assert_string_equal(advice_find(CURLE_OPERATION_TIMEDOUT, 0,
@@ -663,7 +663,8 @@ static void look_up__that_hangs__is_not_the_servers_load(void **state)
 		"this host's resolver does not answer (/etc/resolv.conf), or its servers");
 	assert_string_equal(advice_find(CURLE_OPERATION_TIMEDOUT, 0,
 				    "Failed to connect to x port 80 after 3001 ms"),
-		"");
+		"no address of it answers: a firewall is on the way, or the host is down");
+	assert_string_equal(advice_find(CURLE_OPERATION_TIMEDOUT, 0, "Timeout was reached"), "");
 }
 
 static void failure__without_descriptors__is_this_hosts(void **state)
@@ -1686,7 +1687,7 @@ int main(void)
 		cmocka_unit_test(result__of_each_end__tells_what_it_was),
 		cmocka_unit_test(result__of_each_error__has_its_advice),
 		cmocka_unit_test(name__with_addresses_that_do_not_answer__is_asked_at_the_next),
-		cmocka_unit_test(look_up__that_hangs__is_not_the_servers_load),
+		cmocka_unit_test(timeout__before_a_connection__is_not_the_servers_load),
 		cmocka_unit_test(failure__without_descriptors__is_this_hosts),
 		cmocka_unit_test(certificates__that_are_examined__have_the_first_end),
 		cmocka_unit_test(result__of_a_body_over_the_limit__is_too_large),

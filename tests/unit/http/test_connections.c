@@ -147,6 +147,13 @@ static struct connections *c;
 static uint64_t now_ms;
 static char dir[SCRATCH_PATH], ca[SCRATCH_PATH + 16];
 
+static int last_watched; /* numbers up to it are */
+
+static bool is_watched(void *arg, int fd)
+{
+	return fd <= *(int *)arg;
+}
+
 static int set_up(void **state)
 {
 	(void)state;
@@ -156,7 +163,8 @@ static int set_up(void **state)
 	scratch_open(dir, scratch_memory());
 	snprintf(ca, sizeof(ca), "%s/ca", dir);
 	scratch_write(dir, "ca", "1", 1);
-	c = connections_new();
+	c = connections_new(is_watched, &last_watched);
+	last_watched = -1;
 	assert_non_null(c);
 	return 0;
 }
@@ -534,6 +542,27 @@ static void socket__is_closed_on_exec(void **state)
 	end(&t);
 }
 
+/* libcurl closed one without a word: another one of its number would never be watched. */
+static void socket__has_no_number_that_is_watched(void **state)
+{
+	struct curl_sockaddr address = {.family = AF_UNIX, .socktype = SOCK_STREAM};
+	struct transfer_played t;
+	int lowest = dup(STDERR_FILENO);
+	curl_socket_t fd;
+
+	(void)state;
+	close(lowest);
+	lend(&t, 1);
+	last_watched = lowest + 3;
+	fd = t.easy.open(t.easy.open_arg, CURLSOCKTYPE_IPCXN, &address);
+	assert_true(fd > last_watched);
+	assert_int_equal(fcntl(fd, F_GETFD), FD_CLOEXEC);
+	assert_int_equal(dup(STDERR_FILENO), lowest); /* no other one is left open */
+	close(lowest);
+	close(fd);
+	end(&t);
+}
+
 /* ---- trust ---- */
 
 static void sessions__end_when_a_file_changes(void **state)
@@ -865,6 +894,7 @@ int main(void)
 		CASE(connection__with_something_unread__is_stale_once),
 		CASE(connection__of_an_answer_that_was_not_good__is_unknown),
 		CASE(socket__is_closed_on_exec),
+		CASE(socket__has_no_number_that_is_watched),
 		CASE(sessions__end_when_a_file_changes),
 		CASE(sessions__of_a_file_that_just_changed__are_made_again_later),
 		CASE(sessions__are_for_the_files_of_that_request),
