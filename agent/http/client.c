@@ -175,7 +175,7 @@ static struct transfer *transfer_of(CURL *easy)
 	return t;
 }
 
-static bool is_watched(void *arg, int fd)
+static bool has_watched(void *arg, int fd)
 {
 	const struct http_client *client = arg;
 	const struct watched *w = client->watched;
@@ -193,7 +193,7 @@ static void watched_free(struct watched *w)
 	free(w);
 }
 
-static int stop_watching(struct http_client *client, CURL *easy, int fd, struct watched *w)
+static int watched_drop(struct http_client *client, CURL *easy, int fd, struct watched *w)
 {
 	struct transfer *t = transfer_of(easy);
 
@@ -236,7 +236,7 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *wa
 						  : LOOP_READ | LOOP_WRITE;
 
 	if (what == CURL_POLL_REMOVE)
-		return stop_watching(client, easy, fd, w);
+		return watched_drop(client, easy, fd, w);
 	if (!w)
 		w = watched_new(client, easy, fd);
 	if (!w)
@@ -808,7 +808,7 @@ struct http_client *http_client_new(struct loop *l)
 	t->loop = l;
 	loop_timer_init(&t->timer, timeout_due, t);
 	t->waits = curl_version_info(CURLVERSION_NOW)->version_num < GOES_ON_BY_ITSELF;
-	t->connections = connections_new(is_watched, t);
+	t->connections = connections_new(has_watched, t);
 	if (curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK && t->connections &&
 		make_multi(t) == 0)
 		return t;
