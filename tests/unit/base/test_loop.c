@@ -233,11 +233,15 @@ static void worker__jobs__run_there_in_order_and_end_here(void **state)
 }
 
 static int worker_nice, loop_nice;
+static char worker_name[16];
+static sigset_t worker_blocks;
 
 static void work_look(struct worker_job *job)
 {
 	(void)job;
 	worker_nice = getpriority(PRIO_PROCESS, 0);
+	pthread_getname_np(pthread_self(), worker_name, sizeof(worker_name));
+	pthread_sigmask(SIG_SETMASK, NULL, &worker_blocks);
 }
 
 static void work_looked(struct worker_job *job)
@@ -261,6 +265,35 @@ static void worker__that_is_behind__gives_way_and_the_loop_does_not(void **state
 	assert_int_equal(loop_run(loop), 0);
 	assert_int_equal(worker_nice, before + 3 > 19 ? 19 : before + 3);
 	assert_int_equal(loop_nice, before);
+	assert_int_equal(worker_stop(w, 5000), 0);
+	w = worker_start(loop, "test");
+	worker_submit(w, &job);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(worker_nice, before);
+	assert_int_equal(worker_stop(w, 5000), 0);
+	loop_free(loop);
+}
+
+static void worker__has_its_name__and_leaves_signals_to_the_loop(void **state)
+{
+	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD, SIGPIPE, SIGALRM};
+	struct worker_job job = {.run = work_look, .done = work_looked};
+	sigset_t before, after;
+	struct worker *w;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	pthread_sigmask(SIG_SETMASK, NULL, &before);
+	w = worker_start(loop, "its-name");
+	pthread_sigmask(SIG_SETMASK, NULL, &after);
+	worker_submit(w, &job);
+	assert_int_equal(loop_run(loop), 0);
+	assert_string_equal(worker_name, "its-name");
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		assert_true(sigismember(&worker_blocks, signals[i]));
+		assert_int_equal(sigismember(&before, signals[i]), sigismember(&after, signals[i]));
+	}
+	assert_false(sigismember(&worker_blocks, SIGBUS)); /* of a page that it reads itself */
 	assert_int_equal(worker_stop(w, 5000), 0);
 	loop_free(loop);
 }
@@ -513,6 +546,7 @@ int main(void)
 		cmocka_unit_test(signal__raised__comes_in_the_loop),
 		cmocka_unit_test(worker__jobs__run_there_in_order_and_end_here),
 		cmocka_unit_test(worker__that_is_behind__gives_way_and_the_loop_does_not),
+		cmocka_unit_test(worker__has_its_name__and_leaves_signals_to_the_loop),
 		cmocka_unit_test(worker_stop__with_jobs_queued__ends_them_first),
 		cmocka_unit_test(worker_stop__while_a_job_hangs__gives_up_in_time),
 		cmocka_unit_test(worker__job_that_is_cancelled__neither_runs_nor_ends),

@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 
@@ -260,10 +262,52 @@ static int run_in_child(int argc, char **argv)
 	int status;
 	pid_t pid = fork();
 
-	if (pid == 0)
+	if (pid == 0) {
+		alarm(60);
 		exit(cli_doctor(argc, argv));
+	}
 	waitpid(pid, &status, 0);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* What the kernel has of the main thread begins with the number of the call that it waits in. */
+static bool main_thread_waits_for_a_lock(void)
+{
+	char name[64];
+	long call = -1;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/self/task/%d/syscall", getpid());
+	f = fopen(name, "re");
+	if (!f)
+		return true; /* a kernel that does not say so */
+	if (fscanf(f, "%ld", &call) != 1)
+		call = -1; /* it runs */
+	fclose(f);
+	return call == SYS_futex;
+}
+
+/* Half of the next path is there when the time is over. */
+static void hang_in_the_middle(struct doctor *d, struct doctor_list *l)
+{
+	(void)d;
+	pthread_mutex_lock(&l->lock);
+	snprintf(l->at, sizeof(l->at), "/mn");
+	while (!main_thread_waits_for_a_lock())
+		sched_yield();
+	snprintf(l->at, sizeof(l->at), "/mnt/gone");
+	pthread_mutex_unlock(&l->lock);
+	for (;;)
+		pause();
+}
+
+static void path__of_a_check_that_hangs__is_whole(void **state)
+{
+	(void)state;
+	plays[5] = hang_in_the_middle;
+	RUN(run_in_child, "pullet doctor", "--timeout", "20ms");
+	assert_int_equal(command.code, CLI_FAILED);
+	assert_shows(command.out, "error   /mnt/gone: the file system does not answer: ");
 }
 
 static void check__that_hangs__is_a_finding_and_ends_the_rest(void **state)
@@ -307,6 +351,7 @@ int main(void)
 		CASE(path__is_the_option__then_the_variable__then_the_usual_one),
 		CASE(options__reach_the_checks),
 		CASE(check__that_hangs__is_a_finding_and_ends_the_rest),
+		CASE(path__of_a_check_that_hangs__is_whole),
 		CASE(date__of_a_time__is_a_day_in_utc),
 	};
 
