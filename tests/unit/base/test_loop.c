@@ -298,6 +298,28 @@ static void worker__has_its_name__and_leaves_signals_to_the_loop(void **state)
 	loop_free(loop);
 }
 
+static void worker__whose_thread_cannot_be_made__is_none_and_leaves_nothing(void **state)
+{
+	int first = dup(STDIN_FILENO), second;
+	pthread_attr_t before, larger;
+
+	(void)state;
+	close(first);
+	loop = loop_new(&sys_real);
+	pthread_getattr_default_np(&before);
+	pthread_attr_init(&larger);
+	pthread_attr_setstacksize(&larger, (size_t)1 << 46); /* no machine has that */
+	assert_int_equal(pthread_setattr_default_np(&larger), 0);
+	assert_null(worker_start(loop, "test"));
+	pthread_setattr_default_np(&before);
+	pthread_attr_destroy(&larger);
+	pthread_attr_destroy(&before);
+	loop_free(loop);
+	second = dup(STDIN_FILENO);
+	close(second);
+	assert_int_equal(second, first);
+}
+
 static void worker_stop__with_jobs_queued__ends_them_first(void **state)
 {
 	struct work jobs[3];
@@ -544,9 +566,11 @@ int main(void)
 		cmocka_unit_test(timer__cancelled__does_not_come),
 		cmocka_unit_test(wake__from_another_thread__is_seen_and_gathered),
 		cmocka_unit_test(signal__raised__comes_in_the_loop),
+		/* the first: no other has left signals blocked */
+		cmocka_unit_test(worker__has_its_name__and_leaves_signals_to_the_loop),
 		cmocka_unit_test(worker__jobs__run_there_in_order_and_end_here),
 		cmocka_unit_test(worker__that_is_behind__gives_way_and_the_loop_does_not),
-		cmocka_unit_test(worker__has_its_name__and_leaves_signals_to_the_loop),
+		cmocka_unit_test(worker__whose_thread_cannot_be_made__is_none_and_leaves_nothing),
 		cmocka_unit_test(worker_stop__with_jobs_queued__ends_them_first),
 		cmocka_unit_test(worker_stop__while_a_job_hangs__gives_up_in_time),
 		cmocka_unit_test(worker__job_that_is_cancelled__neither_runs_nor_ends),
