@@ -39,7 +39,7 @@ static struct {
 	void *timer_arg;
 	long wait_ms;
 	CURLMcode error;
-	unsigned works, performs;
+	unsigned works, performs, multis;
 } told;
 
 CURLcode curl_easy_setopt(CURL *easy, CURLoption option, ...)
@@ -61,6 +61,7 @@ CURLMcode curl_multi_setopt(CURLM *multi, CURLMoption option, ...)
 
 	(void)multi;
 	va_start(args, option);
+	told.multis += option == CURLMOPT_TIMERDATA; /* of each once */
 	if (option == CURLMOPT_TIMERFUNCTION)
 		told.timer = va_arg(args, int (*)(CURLM *, long, void *));
 	if (option == CURLMOPT_TIMERDATA)
@@ -247,6 +248,28 @@ static void option__that_libcurl_refuses__is_an_error_whichever_it_is(void **sta
 				(int)told.options[told.refused - 1].option);
 }
 
+/* ---- idle connections ---- */
+
+static void connections__that_are_forgotten__go_when_none_is_used(void **state)
+{
+	struct transfer *t;
+
+	(void)state;
+	assert_int_equal(told.multis, 1);
+	assert_int_equal(start_and_cancel(&plain), 0);
+	assert_int_equal(told.multis, 1);
+	told.count = 0;
+	assert_int_equal(http_client_start(client, &plain, never_done, NULL, &t), 0);
+	http_client_forget(client);
+	assert_int_equal(start_and_cancel(&plain), 0);
+	assert_int_equal(told.multis, 1);
+	http_client_cancel(t);
+	for (int i = 0; i < 2; i++) { /* once */
+		assert_int_equal(start_and_cancel(&plain), 0);
+		assert_int_equal(told.multis, 2);
+	}
+}
+
 /* ---- the timer ---- */
 
 /* libcurl asks to be called in so long, outside of its work; the next timer then. */
@@ -302,6 +325,7 @@ int main(void)
 		CASE(option__that_safety_depends_on__is_set),
 		CASE(option__of_a_request__is_set_where_it_has_one),
 		CASE(option__that_libcurl_refuses__is_an_error_whichever_it_is),
+		CASE(connections__that_are_forgotten__go_when_none_is_used),
 		CASE(timer__is_due_when_libcurl_asks__and_is_none_when_it_does_not),
 		CASE(timer__of_libcurl_at_work__is_a_millisecond_at_least),
 		CASE(work__that_fails__is_tried_again),

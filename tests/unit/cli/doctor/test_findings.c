@@ -247,6 +247,60 @@ static void options__reach_the_checks(void **state)
 	assert_shows(command.out, "push\n  ok      /s: 2000 db\n");
 }
 
+/* ---- causes ---- */
+
+static struct {
+	const char *cause, *subject, *finding;
+	enum doctor_severity severity;
+} caused;
+
+static void find_caused(struct doctor *d, struct doctor_list *l)
+{
+	(void)d;
+	doctor_add_caused(l, DOCTOR_ERROR, "web", NULL, caused.cause, "failing");
+}
+
+static void find_again(struct doctor *d, struct doctor_list *l)
+{
+	(void)d;
+	doctor_add(l, caused.severity, caused.subject, NULL, "%s", caused.finding);
+}
+
+static void cause__is_left_to_a_later_warning_that_says_it(void **state)
+{
+	static const struct {
+		const char *cause, *subject, *finding;
+		enum doctor_severity severity;
+		bool is_said;
+	} rows[] = {
+		{"no route", "s", "it has no route", DOCTOR_ERROR, false},
+		{"no route", "s", "it has no route", DOCTOR_WARNING, false},
+		{"no route", "s", "it has no route", DOCTOR_NOTE, true},
+		{"no route", "s", "no such host", DOCTOR_ERROR, true},
+		{"cannot write /run/x: full", "/run/x", "no space", DOCTOR_WARNING, false},
+		{"cannot write /run/x: full", "s", "in /run/x: no space", DOCTOR_WARNING, false},
+		{"cannot write /run/x: full", "s", "in '/run/x'", DOCTOR_WARNING, true},
+		{"cannot write /run/x: full", "/run/xy", "no space", DOCTOR_WARNING, true},
+		{"cannot write /run/x: full", "/var/run/x", "no space", DOCTOR_WARNING, true},
+	};
+
+	(void)state;
+	plays[1] = find_caused;
+	plays[3] = find_again;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char line[128];
+
+		caused.cause = rows[i].cause;
+		caused.subject = rows[i].subject;
+		caused.finding = rows[i].finding;
+		caused.severity = rows[i].severity;
+		RUN(cli_doctor, "pullet doctor");
+		snprintf(line, sizeof(line), "web: failing%s%s\n", rows[i].is_said ? ": " : "",
+			rows[i].is_said ? rows[i].cause : "");
+		assert_shows(command.out, line);
+	}
+}
+
 /* ---- a check that hangs ---- */
 
 static void hang(struct doctor *d, struct doctor_list *l)
@@ -350,6 +404,7 @@ int main(void)
 		CASE(exit_code__says_whether_there_is_an_error),
 		CASE(path__is_the_option__then_the_variable__then_the_usual_one),
 		CASE(options__reach_the_checks),
+		CASE(cause__is_left_to_a_later_warning_that_says_it),
 		CASE(check__that_hangs__is_a_finding_and_ends_the_rest),
 		CASE(path__of_a_check_that_hangs__is_whole),
 		CASE(date__of_a_time__is_a_day_in_utc),
