@@ -430,8 +430,11 @@ static void slept_due(void *arg)
 static void resume__is_noticed_when_timers_are_very_late(void **state)
 {
 	static const struct {
-		uint64_t now_ms, expected;
-	} rows[] = {{1000, 0}, {5999, 0}, {6000, 0}, {6001, 5001}, {9000, 8000}};
+		uint64_t begin_ms, now_ms, expected;
+	} rows[] = {
+		{0, 1000, 0}, {0, 5999, 0}, {0, 6000, 0}, {0, 6001, 5001}, {0, 9000, 8000},
+		{9000, 9000, 0}, /* the timer is of before the loop began */
+	};
 
 	(void)state;
 	slept_sys = sys_real;
@@ -440,7 +443,8 @@ static void resume__is_noticed_when_timers_are_very_late(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct loop_timer timer;
 
-		slept_now_ms = slept_late_ms = 0;
+		slept_now_ms = rows[i].begin_ms;
+		slept_late_ms = 0;
 		loop = loop_new(&slept_sys);
 		loop_on_resume(loop, slept_noticed, &slept_late_ms);
 		loop_timer_init(&timer, slept_due, loop);
