@@ -397,6 +397,8 @@ static void parse__twice__names_both_places(void **state)
 		"t.yaml:3:31: file \"/run/a\" is already written by config \"a\", at t.yaml:2:31");
 	BAD("push: [{endpoint: ipc:///h1}, {endpoint: ipc:///h1}]\n" WEB,
 		"t.yaml:1:42: endpoint \"ipc:///h1\" is set twice: first at t.yaml:1:19");
+	BAD("agent: {labels: {a: [b]}}\n" WEB,
+		"t.yaml:1:21: label \"a\" must be a text, but it is a list");
 	BAD("agent: {labels: {a: b, a: c}}\n" WEB,
 		"t.yaml:1:24: label \"a\" is set twice: first at t.yaml:1:18");
 	BAD("agent: {log: {level: info, level: info}}\n" WEB,
@@ -602,6 +604,38 @@ static void duration__table(void **state)
 }
 
 /* Good and bad texts of one check; the texts end with NULL. */
+static void size__table(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t bytes;
+	} cases[] = {
+		{"0B", 0},
+		{"7B", 7},
+		{"2KiB", 2048},
+		{"3MiB", 3145728},
+		{"1GiB", 1073741824},
+		{"9999999B", 9999999},
+		{"10000000B", -1},
+		{"", -1},
+		{"7", -1},
+		{"B", -1},
+		{"7KB", -1},
+		{"7 B", -1},
+		{"1MiB1KiB", -1},
+		{"1KiBx", -1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		uint64_t bytes = 77;
+		int r = settings_parse_size(cases[i].text, &bytes);
+
+		assert_int_equal(r, cases[i].bytes < 0 ? -EINVAL : 0);
+		assert_int_equal(bytes, cases[i].bytes < 0 ? 77 : (uint64_t)cases[i].bytes);
+	}
+}
+
 static void check_all(const char *(*check)(const char *), const char *const *texts, bool want_good)
 {
 	for (; *texts; texts++) {
@@ -2676,6 +2710,7 @@ int main(void)
 		cmocka_unit_test(parse__more_errors_than_told__are_counted),
 		cmocka_unit_test(duration__table),
 		cmocka_unit_test(url__table),
+		cmocka_unit_test(size__table),
 		cmocka_unit_test(text_of_a_request__table),
 		cmocka_unit_test(path__table),
 		cmocka_unit_test(endpoint_and_address__table),
