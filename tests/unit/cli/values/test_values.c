@@ -464,7 +464,12 @@ static void watch__that_is_ended__ends_the_command_that_runs(void **state)
 
 static void watch__with_a_command__runs_it_with_the_version(void **state)
 {
+	static const char *const names[] = {
+		"PULLET_CONFIG_NAME", "PULLET_GENERATION", "PULLET_VERSION"};
+
 	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		setenv(names[i], "of another watch", 1);
 	RUN(cli_watch, "pullet watch", "web", "--now", "--timeout", "0s", "--", "/bin/sh", "-c",
 		"echo $PULLET_CONFIG_NAME $PULLET_GENERATION $PULLET_VERSION; exit 3");
 	assert_ended(CLI_TIMED_OUT, "web 4 v1\n",
@@ -475,6 +480,8 @@ static void watch__with_a_command__runs_it_with_the_version(void **state)
 	assert_shows(command.err, "/bin/sh: ended by signal 9 at generation 4");
 	RUN(cli_watch, "pullet watch", "web", "--now", "--timeout", "0s", "--", "/no/such/program");
 	assert_shows(command.err, "/no/such/program: exit 127");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		unsetenv(names[i]);
 }
 
 static void watch__with_a_pidfile__signals_that_process(void **state)
