@@ -43,7 +43,7 @@ static bool is_loader_empty(const struct loader *l)
 	for (size_t i = 0; i < LOADER_MAX_KEYS; i++)
 		if (l->root_seen[i].file)
 			return false;
-	return l->errors == 0;
+	return l->errors == 0 && !l->no_memory;
 }
 
 static void complain_no_config(struct loader *l, struct place whole)

@@ -270,6 +270,7 @@ static void once__keeps_snapshots_of_others__and_a_start_withdraws_them(void **s
 	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path, "--once"), 0);
 	assert_true(is_there("run/web.snap") && is_there("run/db.snap"));
 	run_with(see_what_is_withdrawn);
+	assert_null(strstr(talk->log, "cannot be marked as left"));
 	assert_false(is_there("run/web.snap"));
 	assert_true(is_there("run/db.snap"));
 }

@@ -119,6 +119,7 @@ static int tear_down(void **state)
 {
 	(void)state;
 	watch_config_free(watch);
+	watch_config_free(NULL); /* one that could not be made */
 	watched_files_fini(&seen);
 	loop_free(loop);
 	captured_end(&errors);

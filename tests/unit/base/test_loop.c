@@ -233,11 +233,15 @@ static void worker__jobs__run_there_in_order_and_end_here(void **state)
 }
 
 static int worker_nice, loop_nice;
+static char worker_name[16];
+static sigset_t worker_blocks;
 
 static void work_look(struct worker_job *job)
 {
 	(void)job;
 	worker_nice = getpriority(PRIO_PROCESS, 0);
+	pthread_getname_np(pthread_self(), worker_name, sizeof(worker_name));
+	pthread_sigmask(SIG_SETMASK, NULL, &worker_blocks);
 }
 
 static void work_looked(struct worker_job *job)
@@ -262,7 +266,58 @@ static void worker__that_is_behind__gives_way_and_the_loop_does_not(void **state
 	assert_int_equal(worker_nice, before + 3 > 19 ? 19 : before + 3);
 	assert_int_equal(loop_nice, before);
 	assert_int_equal(worker_stop(w, 5000), 0);
+	w = worker_start(loop, "test");
+	worker_submit(w, &job);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(worker_nice, before);
+	assert_int_equal(worker_stop(w, 5000), 0);
 	loop_free(loop);
+}
+
+static void worker__has_its_name__and_leaves_signals_to_the_loop(void **state)
+{
+	static const int signals[] = {SIGTERM, SIGINT, SIGHUP, SIGUSR1, SIGCHLD, SIGPIPE, SIGALRM};
+	struct worker_job job = {.run = work_look, .done = work_looked};
+	sigset_t before, after;
+	struct worker *w;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	pthread_sigmask(SIG_SETMASK, NULL, &before);
+	w = worker_start(loop, "its-name");
+	pthread_sigmask(SIG_SETMASK, NULL, &after);
+	worker_submit(w, &job);
+	assert_int_equal(loop_run(loop), 0);
+	assert_string_equal(worker_name, "its-name");
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		assert_true(sigismember(&worker_blocks, signals[i]));
+		assert_int_equal(sigismember(&before, signals[i]), sigismember(&after, signals[i]));
+	}
+	assert_false(sigismember(&worker_blocks, SIGBUS)); /* of a page that it reads itself */
+	assert_int_equal(worker_stop(w, 5000), 0);
+	loop_free(loop);
+}
+
+static void worker__whose_thread_cannot_be_made__is_none_and_leaves_nothing(void **state)
+{
+	int first = dup(STDIN_FILENO), second;
+	pthread_attr_t before, larger;
+
+	(void)state;
+	close(first);
+	loop = loop_new(&sys_real);
+	pthread_getattr_default_np(&before);
+	pthread_attr_init(&larger);
+	pthread_attr_setstacksize(&larger, (size_t)1 << 46); /* no machine has that */
+	assert_int_equal(pthread_setattr_default_np(&larger), 0);
+	assert_null(worker_start(loop, "test"));
+	pthread_setattr_default_np(&before);
+	pthread_attr_destroy(&larger);
+	pthread_attr_destroy(&before);
+	loop_free(loop);
+	second = dup(STDIN_FILENO);
+	close(second);
+	assert_int_equal(second, first);
 }
 
 static void worker_stop__with_jobs_queued__ends_them_first(void **state)
@@ -375,8 +430,11 @@ static void slept_due(void *arg)
 static void resume__is_noticed_when_timers_are_very_late(void **state)
 {
 	static const struct {
-		uint64_t now_ms, expected;
-	} rows[] = {{1000, 0}, {5999, 0}, {6000, 0}, {6001, 5001}, {9000, 8000}};
+		uint64_t begin_ms, now_ms, expected;
+	} rows[] = {
+		{0, 1000, 0}, {0, 5999, 0}, {0, 6000, 0}, {0, 6001, 5001}, {0, 9000, 8000},
+		{9000, 9000, 0}, /* the timer is of before the loop began */
+	};
 
 	(void)state;
 	slept_sys = sys_real;
@@ -385,7 +443,8 @@ static void resume__is_noticed_when_timers_are_very_late(void **state)
 	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
 		struct loop_timer timer;
 
-		slept_now_ms = slept_late_ms = 0;
+		slept_now_ms = rows[i].begin_ms;
+		slept_late_ms = 0;
 		loop = loop_new(&slept_sys);
 		loop_on_resume(loop, slept_noticed, &slept_late_ms);
 		loop_timer_init(&timer, slept_due, loop);
@@ -511,8 +570,11 @@ int main(void)
 		cmocka_unit_test(timer__cancelled__does_not_come),
 		cmocka_unit_test(wake__from_another_thread__is_seen_and_gathered),
 		cmocka_unit_test(signal__raised__comes_in_the_loop),
+		/* the first: no other has left signals blocked */
+		cmocka_unit_test(worker__has_its_name__and_leaves_signals_to_the_loop),
 		cmocka_unit_test(worker__jobs__run_there_in_order_and_end_here),
 		cmocka_unit_test(worker__that_is_behind__gives_way_and_the_loop_does_not),
+		cmocka_unit_test(worker__whose_thread_cannot_be_made__is_none_and_leaves_nothing),
 		cmocka_unit_test(worker_stop__with_jobs_queued__ends_them_first),
 		cmocka_unit_test(worker_stop__while_a_job_hangs__gives_up_in_time),
 		cmocka_unit_test(worker__job_that_is_cancelled__neither_runs_nor_ends),

@@ -540,6 +540,9 @@ static void change_things(int printed)
 	ask("GET /v1/configs/web/diff");                                               /* 16 */
 	ask("POST /v1/configs/web/suspend");                                           /* 17 */
 	ask("GET /v1/configs/web");                                                    /* 18 */
+	ask("POST /v1/configs/web/resume");
+	ask("POST /v1/configs/web/override?key=more&value=7&for_ms=60000");
+	ask("POST /v1/configs/web/rollback?generation=2"); /* 21 */
 }
 
 static void change__of_each_kind__is_answered_with_what_is_current(void **state)
@@ -575,6 +578,7 @@ static void change__of_each_kind__is_answered_with_what_is_current(void **state)
 	assert_answer(16, 200, "\"to\":{\"generation\":5,");
 	assert_answer(18, 200, "\"suspension\":{\"by\":\"");
 	assert_answer(18, 200, "\"reason\":\"\",\"until_ms\":null}"); /* it has no end */
+	assert_answer(21, 200, "\"overridden\":[\"more\"],\"forward\":[");
 }
 
 /* ---- refusals ---- */

@@ -1,5 +1,6 @@
-/* The control API where memory runs out: each request is answered once, whole or with an error. The
- * server is played; the agent was put together and not started. */
+/* The control API where memory runs out, and where an address cannot be had: each request is
+ * answered once, whole or with an error. The server is played; the agent was put together and not
+ * started. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -61,10 +62,16 @@ void control_socket_operators(struct control_socket *p, gid_t operators)
 	(void)p, (void)operators;
 }
 
+static const char *listened; /* the last address */
+static int listen_error;
+
 int control_socket_listen(struct control_socket *p, const char *address, char why[FILE_WHY])
 {
-	(void)p, (void)address, (void)why;
-	return 0;
+	assert_ptr_equal(p, &request);
+	listened = address;
+	if (listen_error)
+		snprintf(why, FILE_WHY, "no such address");
+	return listen_error;
 }
 
 void control_socket_check(struct control_socket *p)
@@ -295,6 +302,20 @@ static void request__without_memory__is_answered_by_an_error(void **state)
 	}
 }
 
+static void address__of_a_reload__is_listened_at_or_says_why(void **state)
+{
+	char why[FILE_WHY] = "";
+
+	(void)state;
+	assert_int_equal(control_listen(agent.control, "127.0.0.1:1", why), 0);
+	assert_string_equal(listened, "127.0.0.1:1");
+	assert_string_equal(why, "");
+	listen_error = -EADDRNOTAVAIL;
+	assert_int_equal(control_listen(agent.control, "192.0.2.1:1", why), -EADDRNOTAVAIL);
+	assert_string_equal(why, "no such address");
+	listen_error = 0;
+}
+
 static void start__without_memory__says_so(void **state)
 {
 	struct control *c = NULL;
@@ -326,6 +347,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(request__with_memory__is_answered),
+		CASE(address__of_a_reload__is_listened_at_or_says_why),
 		CASE(request__without_memory__is_answered_by_an_error),
 		CASE(start__without_memory__says_so),
 	};

@@ -341,6 +341,34 @@ static void write__an_address_with_quotes__is_escaped(void **state)
 	finish();
 }
 
+static void write__each_address_of_each_server__has_its_series(void **state)
+{
+	static const char several[] =
+		"servers:\n"
+		"  main: {urls: ['http://127.0.0.1:1', 'http://127.0.0.1:2']}\n"
+		"  more: {urls: ['http://127.0.0.1:2', 'http://127.0.0.1:3']}\n"
+		"configs:\n"
+		"  web: {from: [{server: main, path: /w}], file: /nowhere/w}\n"
+		"  db: {from: [{server: more, path: /w}], file: /nowhere/d}\n";
+	static const char *const lines[] = {
+		"_backoff_seconds{server=\"main\",address=\"http://127.0.0.1:1\"} 0.000\n",
+		"_backoff_seconds{server=\"main\",address=\"http://127.0.0.1:2\"} 0.000\n",
+		"_backoff_seconds{server=\"more\",address=\"http://127.0.0.1:2\"} 0.000\n",
+		"_backoff_seconds{server=\"more\",address=\"http://127.0.0.1:3\"} 0.000\n",
+	};
+	char *text;
+
+	(void)state;
+	prepare(several);
+	text = text_of(false);
+	for (size_t i = 0; i < sizeof(lines) / sizeof(lines[0]); i++) { /* in any order, once */
+		assert_has(text, lines[i]);
+		assert_null(strstr(strstr(text, lines[i]) + 1, lines[i]));
+	}
+	free(text);
+	finish();
+}
+
 static void write__to_a_buffer_that_is_full__is_an_error(void **state)
 {
 	struct buffer b;
@@ -534,6 +562,7 @@ int main(void)
 		cmocka_unit_test(write__every_check_and_outcome__has_its_series),
 		cmocka_unit_test(help__of_a_state__has_the_number_of_each),
 		cmocka_unit_test(write__an_address_with_quotes__is_escaped),
+		cmocka_unit_test(write__each_address_of_each_server__has_its_series),
 		cmocka_unit_test(write__to_a_buffer_that_is_full__is_an_error),
 		cmocka_unit_test(histogram__is_cumulative_and_has_a_sum),
 		cmocka_unit_test(write__series__are_few_of_a_config_and_no_more_of_the_agent),

@@ -15,6 +15,7 @@
 #include <sys/stat.h>
 
 #include "control/socket.h"
+#include "tests/unit/fixture/captured.h"
 #include "tests/unit/fixture/quick_loop.h"
 #include "tests/unit/fixture/scratch.h"
 
@@ -73,6 +74,8 @@ static void assert_served(void)
 
 static void socket__that_was_removed__comes_back_after_a_second(void **state)
 {
+	struct captured log = captured_begin(STDERR_FILENO);
+	char text[1024];
 	uint64_t begin_ms;
 
 	(void)state;
@@ -83,7 +86,21 @@ static void socket__that_was_removed__comes_back_after_a_second(void **state)
 	assert_in_range(quick_now_ms() - begin_ms, 1000, 1900);
 	assert_served();
 	unlink(path); /* the new one is watched too */
+	begin_ms = quick_now_ms();
 	quick_until(is_there, NULL, 50);
+	assert_in_range(quick_now_ms() - begin_ms, 1000, 1900);
+	assert_served();
+	captured_read(&log, text, sizeof(text));
+	captured_end(&log);
+	assert_non_null(strstr(text, "the control socket was removed: recreated path="));
+	assert_null(strstr(text, "is gone"));
+}
+
+static void socket__without_a_watch__is_served(void **state)
+{
+	(void)state;
+	control_socket_close(served);
+	assert_int_equal(control_socket_open(quick.loop, NULL, dir, handle, NULL, &served, why), 0);
 	assert_served();
 }
 
@@ -264,6 +281,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(socket__that_was_removed__comes_back_after_a_second),
+		CASE(socket__without_a_watch__is_served),
 		CASE(directory__that_was_removed__comes_back_too),
 		CASE(socket__of_another_program__is_waited_for),
 		CASE(socket__in_no_place__says_why),

@@ -602,6 +602,15 @@ static void agent__with_less__leaves_it_out(void **state)
 			__FILE__, __LINE__);
 		buffer_fini(&b);
 	}
+	env.started_ms = world.wall_ms - 1;
+	view_push_and_report();
+	receipts.sent_ms = 0;
+	buffer_init(&b, 65536);
+	assert_int_equal(status_agent(&env, AUDIENCE_READER, &b), 0);
+	buffer_append(&b, "", 1);
+	assert_non_null(strstr(b.data, "\"uptime_ms\":1,"));
+	assert_non_null(strstr(b.data, "\"sent_ms\":null,"));
+	buffer_fini(&b);
 	free(configuration.error);
 	buffer_init(&b, 100);
 	assert_int_equal(status_agent(&env, AUDIENCE_READER, &b), -EMSGSIZE);

@@ -220,6 +220,25 @@ static void pair__is_written_to_the_disk_with_its_modes(void **state)
 	assert_string_equal(fault.trace + strlen(fault.trace) - 5, "wmfxx");
 }
 
+static bool made_a_file;
+
+/* Of a file that is made; no other user may read it before fchmod() says so. */
+static int open_for_its_owner(int at, const char *name, int flags, mode_t mode)
+{
+	made_a_file = made_a_file || (flags & O_CREAT);
+	if (flags & O_CREAT)
+		assert_int_equal(mode, 0600);
+	return sys_real.openat(at, name, flags, mode);
+}
+
+static void pair__while_it_is_written__is_its_owners(void **state)
+{
+	(void)state;
+	sys.openat = open_for_its_owner;
+	assert_int_equal(key_file_write_pair(&sys, path, "secret\n", "public\n", why), 0);
+	assert_true(made_a_file);
+}
+
 static void pair__never_replaces_a_file(void **state)
 {
 	char expected[FILE_WHY];
@@ -323,6 +342,7 @@ int main(void)
 		CASE(secret__by_another_users_link__is_not_trusted),
 		CASE(open__of_a_file__has_what_it_is),
 		CASE(pair__is_written_to_the_disk_with_its_modes),
+		CASE(pair__while_it_is_written__is_its_owners),
 		CASE(pair__never_replaces_a_file),
 		CASE(pair__that_cannot_be_written__leaves_neither_file),
 		CASE(pair__by_writes_of_nothing__is_an_error),

@@ -168,6 +168,38 @@ static void document__of_yaml__keeps_the_style_of_its_scalars(void **state)
 	EACH(assert_written, DOCUMENT_YAML);
 }
 
+/* As of a snapshot: a value without a style, whose text may be none of YAML's. */
+static void scalar__whose_text_is_not_its_value__is_written_by_its_value(void **state)
+{
+	static const struct {
+		struct node node;
+		const char *written;
+	} table[] = {
+		{{.type = NODE_INT, .integer = 16, .text = "0x10"}, "0x10\n"},
+		{{.type = NODE_INT, .integer = -16, .text = "-0x10"}, "-16\n"},
+		{{.type = NODE_INT, .integer = INT64_MIN}, "-9223372036854775808\n"},
+		{{.type = NODE_INT, .integer = 9, .text = "99999999999999999999"}, "9\n"},
+		{{.type = NODE_DOUBLE, .number = 7, .text = "7"}, "7.0\n"},
+		{{.type = NODE_DOUBLE, .number = 0.1, .text = "a tenth"}, "0.10000000000000001\n"},
+		{{.type = NODE_DOUBLE, .number = 1e300}, "1.0000000000000001e+300\n"},
+		{{.type = NODE_BOOL, .boolean = true, .text = "on"}, "true\n"},
+		{{.type = NODE_BOOL, .text = "true"}, "false\n"},
+		{{.type = NODE_NULL, .text = "nil"}, "null\n"},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct node n = table[i].node;
+		struct buffer b;
+
+		n.text_len = n.text ? strlen(n.text) : 0;
+		buffer_init(&b, 1000);
+		assert_int_equal(document_write(&n, DOCUMENT_YAML, &b), 0);
+		assert_string_equal(b.data, table[i].written);
+		buffer_fini(&b);
+	}
+}
+
 static void number__that_json_cannot_hold__is_refused_at_its_place(void **state)
 {
 	static const struct text_pair table[] = {
@@ -324,6 +356,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(document__of_json__is_written_plainly),
 		cmocka_unit_test(document__of_yaml__keeps_the_style_of_its_scalars),
+		cmocka_unit_test(scalar__whose_text_is_not_its_value__is_written_by_its_value),
 		cmocka_unit_test(number__that_json_cannot_hold__is_refused_at_its_place),
 		cmocka_unit_test(yaml__that_cannot_be_read__is_refused_at_its_place),
 		cmocka_unit_test(number_of_yaml__is_written_as_json_has_them),

@@ -452,6 +452,12 @@ static void temporary__has_the_length_of_the_name_it_is_for(void **state)
 		assert_int_equal(file_temporary(entries[i].entry), entries[i].len);
 }
 
+static int open_no_directory(int at, const char *path, int flags, mode_t mode)
+{
+	(void)at, (void)path, (void)flags, (void)mode;
+	return open("/dev/null", O_RDONLY | O_CLOEXEC);
+}
+
 static void clean__removes_what_is_of_that_name(void **state)
 {
 	unsigned before = count_descriptors(), made = 0;
@@ -466,6 +472,10 @@ static void clean__removes_what_is_of_that_name(void **state)
 	assert_int_equal(file_clean(&sys, dir_fd, "web.yaml-"), 0);
 	arm(CALL_OPEN, 1, EMFILE);
 	assert_int_equal(file_clean(&sys, dir_fd, "web.yaml"), 0);
+	sys.openat = open_no_directory;
+	assert_int_equal(file_clean(&sys, dir_fd, "web.yaml"), 0);
+	assert_int_equal(count_descriptors(), before);
+	sys = fault_table();
 	arm(CALL_UNLINK, 1, EACCES);
 	assert_int_equal(file_clean(&sys, dir_fd, "web.yaml"), 1);
 	assert_int_equal(scratch_count(dir, ""), made);

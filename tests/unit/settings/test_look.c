@@ -13,6 +13,7 @@
 #include <cmocka.h>
 
 #include "settings/settings.h"
+#include "settings/value.h"
 #include "tests/unit/fixture/scratch.h"
 
 static char dir[SCRATCH_PATH], said[16384];
@@ -25,10 +26,14 @@ static void look(void *arg, const char *message)
 	snprintf(said + len, sizeof(said) - len, "%s\n", message);
 }
 
+static bool refused; /* it may be, and why is in `said` */
+
 static void tell(void *arg, const char *message)
 {
-	(void)arg;
-	fail_msg("%s", message);
+	if (refused)
+		look(arg, message);
+	else
+		fail_msg("%s", message);
 }
 
 /* All paths of the text begin with "@", the directory; so does what is said of them. */
@@ -47,7 +52,7 @@ static const char *look_at_settings(const char *text, bool all)
 	scratch_write(dir, "pullet.yaml", written, len);
 	snprintf(path, sizeof(path), "%s/pullet.yaml", dir);
 	said[0] = '\0';
-	assert_int_equal(settings_load_with(path, &how, &s), 0);
+	assert_int_equal(settings_load_with(path, &how, &s), refused);
 	settings_free(s);
 	for (char *p = said; (p = strstr(p, dir)); p++) {
 		*p = '@';
@@ -120,6 +125,69 @@ static void output__has_its_directory_made_but_not_those_above(void **state)
 	scratch_write(dir, "out", "x", 1);
 	assert_string_equal(look_at_settings(WEB "/new}\n", false),
 		"@/pullet.yaml:2:42: file: @/out is no directory: name another place\n");
+	/* nothing can be below it: whatever keeps this user from looking there, he is not told */
+	assert_string_equal(look_at_settings(WEB "/one/two/new}\n", false), "");
+}
+
+/* Directories of three file systems, one of them by two paths. Roots of file systems tend to have
+ * the same inode. */
+static void output__by_two_paths__is_told(void **state)
+{
+	char link[SCRATCH_PATH + 8];
+
+	(void)state;
+	snprintf(link, sizeof(link), "%s/link", dir);
+	assert_int_equal(symlink("/proc", link), 0);
+	assert_string_equal(look_at_settings("configs:\n"
+					     "  a: {url: 'http://h/', file: /proc/x}\n"
+					     "  b: {url: 'http://h/', file: /sys/x}\n"
+					     "  c: {url: 'http://h/', file: /dev/pts/x}\n"
+					     "  d: {url: 'http://h/', file: @/link/x}\n"
+					     "  e: {url: 'http://h/', file: @/link/y}\n"
+					     "  f: {url: 'http://h/', file: @/x}\n",
+				    false),
+		"@/pullet.yaml:5:31: \"@/link/x\" is also written by config \"a\", by another "
+		"path, "
+		"at @/pullet.yaml:2:31: name another place\n");
+}
+
+static void output__in_directories_that_are_not_there__is_no_twin(void **state)
+{
+	(void)state;
+	assert_string_equal(look_at_settings("configs:\n"
+					     "  a: {url: 'http://h/', file: @/one/x}\n"
+					     "  b: {url: 'http://h/', file: @/two/x}\n",
+				    false),
+		"");
+}
+
+#define TEMPLATE WEB ", format: {template: @/t.mustache}}\n"
+
+static void partial__is_a_file_beside_the_template(void **state)
+{
+	static const char *const bad[] = {".hidden", "../t", "folder/t"};
+	char text[256];
+
+	(void)state;
+	scratch_write(dir, "t.mustache", "a {{> part}}", 12);
+	scratch_write(dir, "part.mustache", "b", 1);
+	assert_string_equal(look_at_settings(TEMPLATE, false), "");
+	refused = true;
+	for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		snprintf(text, sizeof(text), "{{> %s}}", bad[i]);
+		scratch_write(dir, "t.mustache", text, strlen(text));
+		assert_non_null(strstr(look_at_settings(TEMPLATE, false),
+			"its name is that of a file beside the template, without .mustache: no "
+			"'/', no '.' at the beginning"));
+	}
+	for (unsigned len = SETTINGS_MAX_SET_NAME; len <= SETTINGS_MAX_SET_NAME + 1; len++) {
+		snprintf(text, sizeof(text), "{{> %0*d}}", len, 0);
+		scratch_write(dir, "t.mustache", text, strlen(text));
+		assert_non_null(strstr(look_at_settings(TEMPLATE, false),
+			len > SETTINGS_MAX_SET_NAME ? "its name is that of a file"
+						    : "No such file or directory"));
+	}
+	refused = false;
 }
 
 static void program__that_is_named__is_looked_at(void **state)
@@ -177,6 +245,9 @@ int main(void)
 		CASE(file__that_is_named__is_looked_at),
 		CASE(secret__whose_file_is_missing__is_not_shown),
 		CASE(output__has_its_directory_made_but_not_those_above),
+		CASE(output__by_two_paths__is_told),
+		CASE(output__in_directories_that_are_not_there__is_no_twin),
+		CASE(partial__is_a_file_beside_the_template),
 		CASE(program__that_is_named__is_looked_at),
 		CASE(folder_of_a_server__is_looked_at_where_all_is),
 		CASE(schema__is_compiled_where_all_is_looked_at),

@@ -80,6 +80,13 @@ static bool load_once(void)
 	return failed;
 }
 
+/* A file that says something is never taken for one that nobody has touched. */
+static bool ask_once(void)
+{
+	assert_false(settings_is_untouched(path));
+	return false;
+}
+
 static bool diff_once(void)
 {
 	struct settings_diff d;
@@ -105,6 +112,13 @@ static void load__without_memory__leaves_out_no_file(void **state)
 {
 	(void)state;
 	assert_true(fault_memory_each(load_once, false) > 50);
+}
+
+static void file__without_memory__is_not_taken_for_untouched(void **state)
+{
+	(void)state;
+	assert_int_equal(fault_memory_each(ask_once, false), 0);
+	assert_int_equal(fault_memory_each(ask_once, true), 0);
 }
 
 static void diff__without_memory__is_an_error(void **state)
@@ -162,8 +176,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(parse__without_memory__says_so_and_nothing_else),
 		CASE(load__without_memory__leaves_out_no_file),
+		CASE(file__without_memory__is_not_taken_for_untouched),
 		CASE(diff__without_memory__is_an_error),
 	};
 
-	return fault_memory_run(tests, 3);
+	return fault_memory_run(tests, 4);
 }

@@ -258,6 +258,7 @@ static void parse__bad_value__names_place_and_remedy(void **state)
 		{"push_min_interval: 61m", "24: push_min_interval must be between 0ms and 1h"},
 		{"jitter: 10", "13: jitter: \"10\" is not a percentage: write a whole number and "
 			       "%, such as 10%"},
+		{"jitter: [10%]", "13: jitter must be a percentage such as 10%, but it is a list"},
 		{"jitter: 51%", "13: jitter must be between 0% and 50%"},
 		{"backoff_bound: 0", "20: backoff_bound must be between 1 and 1000"},
 		{"backoff_bound: -1", "20: backoff_bound must be between 1 and 1000"},
@@ -396,6 +397,8 @@ static void parse__twice__names_both_places(void **state)
 		"t.yaml:3:31: file \"/run/a\" is already written by config \"a\", at t.yaml:2:31");
 	BAD("push: [{endpoint: ipc:///h1}, {endpoint: ipc:///h1}]\n" WEB,
 		"t.yaml:1:42: endpoint \"ipc:///h1\" is set twice: first at t.yaml:1:19");
+	BAD("agent: {labels: {a: [b]}}\n" WEB,
+		"t.yaml:1:21: label \"a\" must be a text, but it is a list");
 	BAD("agent: {labels: {a: b, a: c}}\n" WEB,
 		"t.yaml:1:24: label \"a\" is set twice: first at t.yaml:1:18");
 	BAD("agent: {log: {level: info, level: info}}\n" WEB,
@@ -423,6 +426,8 @@ static void parse__place_of_the_agents_own__is_refused(void **state)
 	BAD(OWN "configs: {a: {url: 'http://h/', file: /r/b.snap}}\n",
 		"t.yaml:2:39: \"/r/b.snap\" is what the agent makes in runtime_dir: name another "
 		"place");
+	BAD(OWN "configs: {a: {url: 'http://h/', file: /o}, b: {url: 'http://h/', file: /s/a}}\n",
+		"t.yaml:2:72: \"/s/a\" is where the agent keeps its state: name another place");
 	BAD(OWN "configs: {a: {url: 'http://h/', file: /r/control.sock}}\n",
 		"t.yaml:2:39: \"/r/control.sock\" is what the agent makes in runtime_dir: name "
 		"another place");
@@ -524,9 +529,17 @@ static void parse__at_the_bounds__is_good_and_over_them_refused(void **state)
 
 		settings_free(good(text));
 		free(text);
-		text = many(cases[i].head, cases[i].item, cases[i].max + 1);
-		BAD(text, cases[i].message);
-		free(text);
+		for (int over = 1; over <= 2; over++) { /* however many it is said once */
+			char *first, message[128];
+
+			text = many(cases[i].head, cases[i].item, cases[i].max + over);
+			snprintf(message, sizeof(message), "%s", cases[i].message);
+			first = strstr(message, "but it has 65");
+			if (first)
+				first[strlen("but it has 6")] += (char)(over - 1);
+			BAD(text, message);
+			free(text);
+		}
 	}
 }
 
@@ -591,6 +604,38 @@ static void duration__table(void **state)
 }
 
 /* Good and bad texts of one check; the texts end with NULL. */
+static void size__table(void **state)
+{
+	static const struct {
+		const char *text;
+		int64_t bytes;
+	} cases[] = {
+		{"0B", 0},
+		{"7B", 7},
+		{"2KiB", 2048},
+		{"3MiB", 3145728},
+		{"1GiB", 1073741824},
+		{"9999999B", 9999999},
+		{"10000000B", -1},
+		{"", -1},
+		{"7", -1},
+		{"B", -1},
+		{"7KB", -1},
+		{"7 B", -1},
+		{"1MiB1KiB", -1},
+		{"1KiBx", -1},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < COUNT(cases); i++) {
+		uint64_t bytes = 77;
+		int r = settings_parse_size(cases[i].text, &bytes);
+
+		assert_int_equal(r, cases[i].bytes < 0 ? -EINVAL : 0);
+		assert_int_equal(bytes, cases[i].bytes < 0 ? 77 : (uint64_t)cases[i].bytes);
+	}
+}
+
 static void check_all(const char *(*check)(const char *), const char *const *texts, bool want_good)
 {
 	for (; *texts; texts++) {
@@ -613,6 +658,7 @@ static void url__table(void **state)
 	GOOD_TEXTS(settings_check_url, "http://h", "HTTPS://h/", "http://h:80/a@b", "http://h?x=@",
 		"http://10.0.0.1:8080/x", "http://[::1]:8080/x", "http://[fe80::1%eth0]/",
 		"http://a-b_c.example/%20", "http://m\xc3\xbcller.example/");
+	GOOD_TEXTS(settings_check_url, "http://h:1/", "http://h:65535/");
 	BAD_TEXTS(settings_check_url, "", "h", "ftp://h/", "file:///etc/passwd", "http:/h",
 		"http://", "http:///x", "http://:80/", "http://h:/", "http://h:0/",
 		"http://h:65536/", "http://h:123456/", "http://h:8x/", "http://u@h/",
@@ -626,6 +672,17 @@ static void url__table(void **state)
 	longest[SETTINGS_MAX_URL] = 'a';
 	longest[SETTINGS_MAX_URL + 1] = '\0';
 	BAD_TEXTS(settings_check_url, longest);
+}
+
+static void text_of_a_request__table(void **state)
+{
+	(void)state;
+	GOOD_TEXTS(settings_check_url_path, "/", "/a%20b?c=d");
+	BAD_TEXTS(settings_check_url_path, "", "a", "/a b", "/a\tb", "/a\x7f", "/a#b");
+	GOOD_TEXTS(settings_check_user, "a", "a b", "m\xc3\xbcller");
+	BAD_TEXTS(settings_check_user, "", "a:b", "a\nb", "\x7f");
+	GOOD_TEXTS(settings_check_header_value, "a b:c");
+	BAD_TEXTS(settings_check_header_value, "", "a\r\nB: c");
 }
 
 static void path__table(void **state)
@@ -2653,6 +2710,8 @@ int main(void)
 		cmocka_unit_test(parse__more_errors_than_told__are_counted),
 		cmocka_unit_test(duration__table),
 		cmocka_unit_test(url__table),
+		cmocka_unit_test(size__table),
+		cmocka_unit_test(text_of_a_request__table),
 		cmocka_unit_test(path__table),
 		cmocka_unit_test(endpoint_and_address__table),
 		cmocka_unit_test(name__table),

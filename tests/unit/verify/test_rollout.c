@@ -127,6 +127,23 @@ static void decide__in_each_case__says_who_takes_it(void **state)
 	}
 }
 
+/* A host behind 99 % takes nothing until all hosts do. */
+static void decide__for_the_last_hundredth__waits_for_all(void **state)
+{
+	char host[16] = "", why[FILE_WHY];
+	double place = 0;
+
+	(void)state;
+	for (int i = 0; place <= 99.5 && i < 10000; i++) {
+		snprintf(host, sizeof(host), "h%d", i);
+		assert_int_equal(rollout_place("web", host, &place), 0);
+	}
+	assert_true(place > 99.5);
+	assert_int_equal(decide("percent: 99", host, "42", why), 0);
+	assert_int_equal(decide("percent: 99.5", host, "42", why), 0);
+	assert_int_equal(decide("percent: 100", host, "42", why), 1);
+}
+
 static void decide__of_what_is_no_rollout__refuses_it_with_its_place(void **state)
 {
 	static const struct {
@@ -276,6 +293,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(place__is_the_one_that_anybody_can_compute),
 		cmocka_unit_test(decide__in_each_case__says_who_takes_it),
+		cmocka_unit_test(decide__for_the_last_hundredth__waits_for_all),
 		cmocka_unit_test(decide__of_what_is_no_rollout__refuses_it_with_its_place),
 		cmocka_unit_test(waves__of_the_greatest_number__are_read),
 		cmocka_unit_test(place__without_memory__lets_nobody_in),

@@ -44,6 +44,7 @@ static void hint__names_the_nearest__or_all__or_how_many(void **state)
 	assert_string_equal(HINT("abcd", "axyz"), "there is axyz");
 	assert_string_equal(HINT("abc", "axy"), "did you mean 'axy'?");
 	assert_string_equal(HINT("abc", "xyz"), "there is xyz");
+	assert_string_equal(HINT("x", "a"), "did you mean 'a'?");
 	assert_string_equal(HINT("ab", "abcd"), "did you mean 'abcd'?");
 	for (size_t i = 0; i < NAMES_FEW; i++)
 		many[i] = "something";

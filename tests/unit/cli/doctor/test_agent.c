@@ -6,6 +6,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <linux/capability.h>
+#include <sys/syscall.h>
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
@@ -241,6 +243,15 @@ static void configuration__of_another_file_or_refused__is_told(void **state)
 	assert_string_equal(examine_status(status),
 		in_dir("warning @/p.yaml: the agent that runs reads /other.yaml -> name that one "
 		       "with -c\n"));
+	assert_int_equal(symlink(doctor.path, in_dir("@/link.yaml")), 0);
+	put_file("other.yaml", 0600);
+	for (int own = 0; own < 2; own++) {
+		snprintf(status, sizeof(status),
+			"%s{\"file\":\"%s\",\"loaded_ms\":9999999999999}%s", first,
+			in_dir(own ? "@/link.yaml" : "@/other.yaml"), well);
+		assert_int_equal(
+			strstr(examine_status(status), "the agent that runs reads") == NULL, own);
+	}
 	for (int errors = 1; errors <= 2; errors++) {
 		snprintf(status, sizeof(status),
 			"%s{\"error\":\"bad\",\"errors\":%d,\"loaded_ms\":9999999999999}%s", first,
@@ -464,6 +475,15 @@ static void socket__that_we_may_not_open__leaves_the_user_unknown(void **state)
 	assert_false(doctor.who.can_try);
 }
 
+static uint64_t own_capabilities(void)
+{
+	struct __user_cap_header_struct head = {.version = _LINUX_CAPABILITY_VERSION_3};
+	struct __user_cap_data_struct data[_LINUX_CAPABILITY_U32S_3];
+
+	assert_int_equal(syscall(SYS_capget, &head, data), 0);
+	return (uint64_t)data[1].effective << 32 | data[0].effective;
+}
+
 static void agent__that_runs__is_known_by_its_process(void **state)
 {
 	(void)state;
@@ -475,8 +495,7 @@ static void agent__that_runs__is_known_by_its_process(void **state)
 	assert_int_equal(doctor.who.root, -1);
 	assert_false(doctor.who.other_view);
 	assert_string_equal(doctor.who.how, "who runs the agent");
-	if (geteuid() == 0)
-		assert_true(doctor.who.capabilities & 1);
+	assert_int_equal(doctor.who.capabilities, own_capabilities());
 	assert_int_equal(doctor.who.no_new_privileges, prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0));
 }
 

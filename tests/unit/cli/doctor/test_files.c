@@ -310,6 +310,8 @@ static void directory_of_its_own__that_is_none__is_an_error(void **state)
 	assert_string_equal(examine(in_dir("@/no/where")),
 		in_dir("error @/no/where: runtime_dir: it is not there, nor is the directory it "
 		       "would lie in -> make it, with the agent's user as its owner\n"));
+	assert_int_equal(symlink("/nowhere/at/all", in_dir("@/no")), 0);
+	assert_non_null(strstr(examine(in_dir("@/no/where")), "nor is the directory it would lie"));
 }
 
 static void directory__that_the_agent_may_not_use__is_an_error(void **state)
@@ -370,6 +372,13 @@ static void state_of_a_config__of_another_user__is_an_error(void **state)
 	doctor.who.running = false;
 	doctor.who.known = false;
 	assert_string_equal(examine(doctor.socket_path), "");
+	doctor.who.known = true;
+	if (!we_are_root())
+		return;
+	assert_int_equal(lchown(doctor.socket_path, OTHER, OTHER), 0);
+	doctor.who.uid = 0; /* who can remove it */
+	examine(doctor.socket_path);
+	assert_null(strstr(text, ": it was left by another user (uid "));
 	doctor.who.known = true;
 	assert_int_equal(unlink(doctor.socket_path), 0);
 	assert_string_equal(examine(doctor.socket_path), "");

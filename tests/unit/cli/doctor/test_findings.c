@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 
@@ -245,6 +247,60 @@ static void options__reach_the_checks(void **state)
 	assert_shows(command.out, "push\n  ok      /s: 2000 db\n");
 }
 
+/* ---- causes ---- */
+
+static struct {
+	const char *cause, *subject, *finding;
+	enum doctor_severity severity;
+} caused;
+
+static void find_caused(struct doctor *d, struct doctor_list *l)
+{
+	(void)d;
+	doctor_add_caused(l, DOCTOR_ERROR, "web", NULL, caused.cause, "failing");
+}
+
+static void find_again(struct doctor *d, struct doctor_list *l)
+{
+	(void)d;
+	doctor_add(l, caused.severity, caused.subject, NULL, "%s", caused.finding);
+}
+
+static void cause__is_left_to_a_later_warning_that_says_it(void **state)
+{
+	static const struct {
+		const char *cause, *subject, *finding;
+		enum doctor_severity severity;
+		bool is_said;
+	} rows[] = {
+		{"no route", "s", "it has no route", DOCTOR_ERROR, false},
+		{"no route", "s", "it has no route", DOCTOR_WARNING, false},
+		{"no route", "s", "it has no route", DOCTOR_NOTE, true},
+		{"no route", "s", "no such host", DOCTOR_ERROR, true},
+		{"cannot write /run/x: full", "/run/x", "no space", DOCTOR_WARNING, false},
+		{"cannot write /run/x: full", "s", "in /run/x: no space", DOCTOR_WARNING, false},
+		{"cannot write /run/x: full", "s", "in '/run/x'", DOCTOR_WARNING, true},
+		{"cannot write /run/x: full", "/run/xy", "no space", DOCTOR_WARNING, true},
+		{"cannot write /run/x: full", "/var/run/x", "no space", DOCTOR_WARNING, true},
+	};
+
+	(void)state;
+	plays[1] = find_caused;
+	plays[3] = find_again;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		char line[128];
+
+		caused.cause = rows[i].cause;
+		caused.subject = rows[i].subject;
+		caused.finding = rows[i].finding;
+		caused.severity = rows[i].severity;
+		RUN(cli_doctor, "pullet doctor");
+		snprintf(line, sizeof(line), "web: failing%s%s\n", rows[i].is_said ? ": " : "",
+			rows[i].is_said ? rows[i].cause : "");
+		assert_shows(command.out, line);
+	}
+}
+
 /* ---- a check that hangs ---- */
 
 static void hang(struct doctor *d, struct doctor_list *l)
@@ -260,10 +316,52 @@ static int run_in_child(int argc, char **argv)
 	int status;
 	pid_t pid = fork();
 
-	if (pid == 0)
+	if (pid == 0) {
+		alarm(60);
 		exit(cli_doctor(argc, argv));
+	}
 	waitpid(pid, &status, 0);
 	return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+/* What the kernel has of the main thread begins with the number of the call that it waits in. */
+static bool main_thread_waits_for_a_lock(void)
+{
+	char name[64];
+	long call = -1;
+	FILE *f;
+
+	snprintf(name, sizeof(name), "/proc/self/task/%d/syscall", getpid());
+	f = fopen(name, "re");
+	if (!f)
+		return true; /* a kernel that does not say so */
+	if (fscanf(f, "%ld", &call) != 1)
+		call = -1; /* it runs */
+	fclose(f);
+	return call == SYS_futex;
+}
+
+/* Half of the next path is there when the time is over. */
+static void hang_in_the_middle(struct doctor *d, struct doctor_list *l)
+{
+	(void)d;
+	pthread_mutex_lock(&l->lock);
+	snprintf(l->at, sizeof(l->at), "/mn");
+	while (!main_thread_waits_for_a_lock())
+		sched_yield();
+	snprintf(l->at, sizeof(l->at), "/mnt/gone");
+	pthread_mutex_unlock(&l->lock);
+	for (;;)
+		pause();
+}
+
+static void path__of_a_check_that_hangs__is_whole(void **state)
+{
+	(void)state;
+	plays[5] = hang_in_the_middle;
+	RUN(run_in_child, "pullet doctor", "--timeout", "20ms");
+	assert_int_equal(command.code, CLI_FAILED);
+	assert_shows(command.out, "error   /mnt/gone: the file system does not answer: ");
 }
 
 static void check__that_hangs__is_a_finding_and_ends_the_rest(void **state)
@@ -306,7 +404,9 @@ int main(void)
 		CASE(exit_code__says_whether_there_is_an_error),
 		CASE(path__is_the_option__then_the_variable__then_the_usual_one),
 		CASE(options__reach_the_checks),
+		CASE(cause__is_left_to_a_later_warning_that_says_it),
 		CASE(check__that_hangs__is_a_finding_and_ends_the_rest),
+		CASE(path__of_a_check_that_hangs__is_whole),
 		CASE(date__of_a_time__is_a_day_in_utc),
 	};
 

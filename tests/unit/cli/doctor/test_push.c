@@ -134,6 +134,46 @@ static void endpoint__that_is_silent__is_told_when_its_time_is_up(void **state)
 		"relay do, or set heartbeat to what it does\n");
 }
 
+static uint64_t passed_ms;
+
+static uint64_t now_passed(void)
+{
+	return 1000 + passed_ms;
+}
+
+static void pass(uint64_t due_ms)
+{
+	if (due_ms != UINT64_MAX) /* it has stopped */
+		passed_ms = due_ms - 1000;
+}
+
+/* How long a silent endpoint with that heartbeat is listened to. */
+static uint64_t patience_for(uint64_t heartbeat_ms)
+{
+	static struct sys sys;
+
+	passed_ms = 0;
+	sys = sys_real;
+	sys.now_ms = now_passed;
+	sys.wait_until = pass;
+	loop_free(doctor.loop);
+	doctor.loop = loop_new(&sys);
+	doctor.settings->push[0].heartbeat_ms = heartbeat_ms;
+	examine();
+	return passed_ms;
+}
+
+static void endpoint__that_is_silent__has_three_heartbeats_but_no_more_than_ten_seconds(
+	void **state)
+{
+	(void)state;
+	assert_in_range(patience_for(100), 800, 900);
+	assert_in_range(patience_for(1000), 3500, 3600);
+	assert_in_range(patience_for(60000), 10000, 10100);
+	doctor.timeout_ms = 2000;
+	assert_in_range(patience_for(1000), 2000, 2100);
+}
+
 static void endpoints__are_listened_to_with_their_keys(void **state)
 {
 	(void)state;
@@ -198,6 +238,7 @@ int main(void)
 		CASE(endpoint__that_answers__is_good),
 		CASE(endpoint__that_refuses__is_an_error),
 		CASE(endpoint__that_is_silent__is_told_when_its_time_is_up),
+		CASE(endpoint__that_is_silent__has_three_heartbeats_but_no_more_than_ten_seconds),
 		CASE(endpoints__are_listened_to_with_their_keys),
 		CASE(endpoint__whose_key_we_may_not_read__is_not_looked_at),
 		CASE(channel__that_cannot_be_listened_to__says_why),

@@ -57,6 +57,29 @@ static void setup__without_options__has_its_defaults(void **state)
 	assert_null(setup.config);
 }
 
+static void names_to_listen_for__are_few_and_have_a_form(void **state)
+{
+	const char *arguments[RELAY_SETUP_NAMES + 6] = {
+		"pullet relay", "--dir", "/d", "--listen=127.0.0.1:1"};
+	size_t count = 4;
+
+	(void)state;
+	for (int i = 0; i <= RELAY_SETUP_NAMES; i++) {
+		command_run(read_setup, arguments);
+		assert_int_equal(result, -1);
+		for (int k = 0; k < i; k++)
+			assert_string_equal(setup.listen_names[k], k % 2 ? "b.example" : "a");
+		assert_null(setup.listen_names[i]);
+		arguments[count++] = i % 2 ? "--listen-name=b.example" : "--listen-name=a";
+	}
+	command_run(read_setup, arguments);
+	assert_int_equal(result, CLI_USAGE);
+	assert_shows(command.err, "names can be named with --listen-name");
+	RUN(read_setup, "pullet relay", "--dir", "/d", "--listen=127.0.0.1:1", "--listen-name=a b");
+	assert_int_equal(result, CLI_USAGE);
+	assert_shows(command.err, "--listen-name 'a b' ");
+}
+
 static void options__of_servers__belong_to_the_one_before(void **state)
 {
 	const struct settings_server *own;
@@ -218,6 +241,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(setup__without_options__has_its_defaults),
+		CASE(names_to_listen_for__are_few_and_have_a_form),
 		CASE(options__of_servers__belong_to_the_one_before),
 		CASE(options__of_upstreams__belong_to_the_one_before),
 		CASE(options__of_the_publisher__reach_it),

@@ -277,7 +277,27 @@ static void relay__of_servers_and_upstreams__names_them(void **state)
 		"prefix\n");
 	RUN(cli_relay, "pullet relay", "-c", "/nowhere.yaml", "--server", "x", "--prefix", "/c/",
 		"--push", endpoint);
-	assert_int_equal(command.code, CLI_CONFIG);
+	assert_ended(CLI_CONFIG, "",
+		"pullet relay: /nowhere.yaml: cannot be read: No such file or directory: make it, "
+		"or name another one\n");
+}
+
+/* Its metrics could not be told apart. */
+static void source__that_is_named_twice__is_rejected_where_metrics_are(void **state)
+{
+	static const char *const sources[] = {"--dir", "--upstream"};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		const char *source = i ? "ipc:///nowhere/up" : played.dir;
+		char expected[256];
+
+		RUN(cli_relay, "pullet relay", sources[i], source, sources[i], source, "--push",
+			endpoint, "--listen", "127.0.0.1:0");
+		assert_int_equal(command.code, CLI_USAGE);
+		snprintf(expected, sizeof(expected), "%s", source);
+		assert_shows(command.err, expected);
+	}
 }
 
 static void options__that_do_not_fit__are_misused(void **state)
@@ -354,6 +374,7 @@ int main(void)
 		CASE(relay__in_a_circle__is_rejected),
 		CASE(relay__of_what_is_not_there__says_so),
 		CASE(relay__of_servers_and_upstreams__names_them),
+		CASE(source__that_is_named_twice__is_rejected_where_metrics_are),
 		CASE(options__that_do_not_fit__are_misused),
 		CASE(options__that_are_too_many__are_rejected),
 	};

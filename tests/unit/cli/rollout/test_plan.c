@@ -294,7 +294,8 @@ static void percent__as_people_write_it__is_read_and_written(void **state)
 		uint32_t percent;
 		const char *rest;
 	} good[] = {{"1%,10%", 1000, ",10%"}, {"100", PLAN_WHOLE, ""}, {"0.125%", 125, ""},
-		{"2.5", 2500, ""}, {"0", 0, ""}, {"1.2345", 1234, "5"}, {"7.", 7000, "."}};
+		{"2.5", 2500, ""}, {"0", 0, ""}, {"1.2345", 1234, "5"}, {"7.", 7000, "."},
+		{"1.5x", 1500, "x"}, {"1.x5", 1000, ".x5"}};
 	static const char *const bad[] = {"", "%", "x", "-1", "100.001", "101", "99999999999"};
 	const char *end;
 	uint32_t percent;

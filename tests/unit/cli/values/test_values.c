@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "cli/common/cli.h"
+#include "cli/values/exec_env.h"
 #include "lib/snapshot.h"
 #include "tests/unit/fixture/command.h"
 #include "tests/unit/fixture/fault_memory.h"
@@ -463,7 +464,12 @@ static void watch__that_is_ended__ends_the_command_that_runs(void **state)
 
 static void watch__with_a_command__runs_it_with_the_version(void **state)
 {
+	static const char *const names[] = {
+		"PULLET_CONFIG_NAME", "PULLET_GENERATION", "PULLET_VERSION"};
+
 	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		setenv(names[i], "of another watch", 1);
 	RUN(cli_watch, "pullet watch", "web", "--now", "--timeout", "0s", "--", "/bin/sh", "-c",
 		"echo $PULLET_CONFIG_NAME $PULLET_GENERATION $PULLET_VERSION; exit 3");
 	assert_ended(CLI_TIMED_OUT, "web 4 v1\n",
@@ -474,6 +480,8 @@ static void watch__with_a_command__runs_it_with_the_version(void **state)
 	assert_shows(command.err, "/bin/sh: ended by signal 9 at generation 4");
 	RUN(cli_watch, "pullet watch", "web", "--now", "--timeout", "0s", "--", "/no/such/program");
 	assert_shows(command.err, "/no/such/program: exit 127");
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		unsetenv(names[i]);
 }
 
 static void watch__with_a_pidfile__signals_that_process(void **state)
@@ -578,9 +586,70 @@ static void memory__that_is_short__leaves_no_part(void **state)
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
+/* ---- the environment of a program ---- */
+
+static struct pullet *environment_of;
+
+/* How often one of that name is in the list; *ret_value: of the last. */
+static unsigned find_variable(char *const *list, const char *name, const char **ret_value)
+{
+	size_t len = strlen(name);
+	unsigned found = 0;
+
+	for (; *list; list++)
+		if (strncmp(*list, name, len) == 0 && (*list)[len] == '=') {
+			*ret_value = *list + len + 1;
+			found++;
+		}
+	return found;
+}
+
+static bool read_environment(void)
+{
+	static const struct {
+		const char *name, *value;
+	} rows[] = {
+		{"APP_DB_HOST", "it's"},
+		{"APP_LIST_0", "a\nb\\"},
+		{"PULLET_CONFIG_NAME", "web"},
+		{"PULLET_GENERATION", "4"},
+		{"PULLET_VERSION", "v1"},
+		{"TEST_INHERITED", "kept"},
+	};
+	char program[] = "/bin/true", *argv[] = {program, NULL};
+	struct export_error error;
+	struct exec_env e;
+	const char *value;
+
+	if (exec_env_read(environment_of, "web", "APP_", argv, &e, &error))
+		return true;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(find_variable(e.list, rows[i].name, &value), 1);
+		assert_string_equal(value, rows[i].value);
+	}
+	exec_env_fini(&e);
+	exec_env_fini(&e); /* is empty now */
+	return false;
+}
+
+static void environment__has_each_variable_once__or_is_not_made(void **state)
+{
+	(void)state;
+	setenv("TEST_INHERITED", "kept", 1);
+	setenv("APP_DB_HOST", "old", 1);
+	assert_int_equal(pullet_open("web", 0, &environment_of), 0);
+	assert_false(read_environment());
+	if (fault_memory_works)
+		assert_true(fault_memory_each(read_environment, false) >= 2);
+	pullet_close(environment_of);
+	unsetenv("TEST_INHERITED");
+	unsetenv("APP_DB_HOST");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		CASE(environment__has_each_variable_once__or_is_not_made),
 		CASE(get__prints_a_value_as_it_was_written),
 		CASE(get__of_a_type__prints_it_in_one_form),
 		CASE(get__of_another_type__says_which_it_is),
