@@ -39,7 +39,7 @@ BUGS = [
     ('a rollback does not reject what it replaces', 'agent/config/decisions.c', '\tif (c->step.decision.row != ROW_OPERATOR_ROLLS_BACK ||', '\tif (1 ||'),
     ('the check program is not asked', 'agent/config/step.c', '\tif (!programs_wanted(c->settings))\n\t\tcommit_step(c);', '\tif (1)\n\t\tcommit_step(c);'),
     ('the guard sleeps', 'agent/verify/verify.c', '\tif (c->forced)\n\t\treturn 0;\n\tif (root', '\tif (1)\n\t\treturn 0;\n\tif (root'),
-    ('decisions are not saved', 'agent/config/decisions_file.c', '\tc->decisions.unsaved = r != 0;\n', '\tc->decisions.unsaved = false;\n\tif (dir >= 0)\n\t\tc->env->sys->unlinkat(store_dir(c->current.store), "ledger.json", 0);\n'),
+    ('decisions are not saved', 'agent/config/decisions_file.c', '\tc->decisions.unsaved = r != 0;\n', '\tc->decisions.unsaved = false;\n\tdir = store_dir(c->current.store);\n\tif (dir >= 0) {\n\t\tc->env->sys->unlinkat(dir, "ledger.json", 0);\n\t\tc->env->sys->close(dir);\n\t}\n'),
     ('a pin is not kept over a restart', 'agent/version/ledger.c', '\tif (r == 0 && pin)\n\t\tr = parse_entry(pin', '\tif (0)\n\t\tr = parse_entry(pin'),
     ('overrides are not kept over a restart', 'agent/version/ledger.c', '"verdicts", "overrides"};', '"verdicts", "over"};'),
     # ---- pulls
