@@ -124,8 +124,21 @@ static bool have_some_lost_an_address(struct http_client *client)
 	return some;
 }
 
-/* libcurl 7.88 to 8.3 picks a name's next address when one does not answer, and goes on to it when
- * it is called for another reason, at the end of the time limit. */
+static void finish_turn(struct http_client *client, CURLMcode error)
+{
+	int running;
+
+	client->driven = false;
+	if (error == CURLM_ABORTED_BY_CALLBACK) /* on_socket() had no memory: this ends them all */
+		error = curl_multi_perform(client->multi, &running);
+	if (error) /* libcurl has asked for no timer then: transfers would never end */
+		loop_timer_set(client->loop, &client->timer, loop_now_ms(client->loop) + AGAIN_MS);
+	reap_transfers(client);
+}
+
+/* Calls libcurl when a transfer has lost an address: 7.88 to 8.3 picks the name's next one, and
+ * opens its socket only at the next call, which may be the end of the time limit. 8.4 asks for that
+ * call itself. */
 static void go_on_to_next_addresses(struct http_client *client)
 {
 	int running;
@@ -133,25 +146,18 @@ static void go_on_to_next_addresses(struct http_client *client)
 	for (unsigned n = 0; client->waits && n < ADDRESSES_AT_ONCE; n++) {
 		if (!have_some_lost_an_address(client))
 			return;
-		curl_multi_socket_all(client->multi, &running);
-		reap_transfers(client);
+		client->driven = true;
+		finish_turn(client, curl_multi_socket_all(client->multi, &running));
 	}
 }
 
-static void drive_socket(struct http_client *t, curl_socket_t fd, int mask)
+static void drive_socket(struct http_client *client, curl_socket_t fd, int mask)
 {
 	int running;
-	CURLMcode error;
 
-	t->driven = true;
-	error = curl_multi_socket_action(t->multi, fd, mask, &running);
-	t->driven = false;
-	if (error == CURLM_ABORTED_BY_CALLBACK) /* on_socket() had no memory: this ends them all */
-		error = curl_multi_perform(t->multi, &running);
-	if (error) /* libcurl has asked for no timer then: transfers would never end */
-		loop_timer_set(t->loop, &t->timer, loop_now_ms(t->loop) + AGAIN_MS);
-	reap_transfers(t);
-	go_on_to_next_addresses(t);
+	client->driven = true;
+	finish_turn(client, curl_multi_socket_action(client->multi, fd, mask, &running));
+	go_on_to_next_addresses(client);
 }
 
 static void socket_ready(void *arg, int fd, unsigned events)
@@ -193,10 +199,9 @@ static void watched_free(struct watched *w)
 	free(w);
 }
 
-static int watched_drop(struct http_client *client, CURL *easy, int fd, struct watched *w)
+/* t: NULL = of none. */
+static int watched_drop(struct http_client *client, struct transfer *t, int fd, struct watched *w)
 {
-	struct transfer *t = transfer_of(easy);
-
 	if (!w)
 		return 0;
 	if (t && t->sockets > 0) {
@@ -209,10 +214,9 @@ static int watched_drop(struct http_client *client, CURL *easy, int fd, struct w
 	return 0;
 }
 
-static struct watched *watched_new(struct http_client *client, CURL *easy, int fd)
+static struct watched *watched_new(struct http_client *client, int fd)
 {
 	struct watched *w = calloc(1, sizeof(*w));
-	struct transfer *t = transfer_of(easy);
 
 	if (!w)
 		return NULL;
@@ -221,8 +225,6 @@ static struct watched *watched_new(struct http_client *client, CURL *easy, int f
 	if (w->next)
 		w->next->link = &w->next;
 	client->watched = w;
-	if (t)
-		t->sockets++;
 	curl_multi_assign(client->multi, fd, w);
 	return w;
 }
@@ -231,18 +233,22 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *wa
 {
 	struct http_client *client = arg;
 	struct watched *w = watch_arg;
+	struct transfer *t = transfer_of(easy);
 	unsigned events = what == CURL_POLL_IN    ? LOOP_READ
 			  : what == CURL_POLL_OUT ? LOOP_WRITE
 						  : LOOP_READ | LOOP_WRITE;
 
 	if (what == CURL_POLL_REMOVE)
-		return watched_drop(client, easy, fd, w);
+		return watched_drop(client, t, fd, w);
 	if (!w)
-		w = watched_new(client, easy, fd);
+		w = watched_new(client, fd);
 	if (!w)
 		return -1;
-	if (loop_watch(client->loop, &w->watch, fd, events, socket_ready, client) == 0)
+	if (loop_watch(client->loop, &w->watch, fd, events, socket_ready, client) == 0) {
+		if (t && !watch_arg)
+			t->sockets++;
 		return 0;
+	}
 	curl_multi_assign(client->multi, fd, NULL); /* libcurl does not ask for its removal then */
 	watched_free(w);
 	return -1;
@@ -384,11 +390,12 @@ static void describe_transfer_failure(struct transfer *t, CURLcode code)
  * tell. */
 static void blame_host(struct http_client_response *r)
 {
-	int error = r->sent || r->result == HTTP_CLIENT_TIMEOUT || r->result == HTTP_CLIENT_REFUSED
-			    ? 0
-			    : descriptors_try();
 	char remedy[FILE_REMEDY];
+	int error;
 
+	if (r->sent || (r->result != HTTP_CLIENT_NETWORK && r->result != HTTP_CLIENT_PROTOCOL))
+		return;
+	error = descriptors_try();
 	if (error == 0)
 		return;
 	r->result = HTTP_CLIENT_HOST;
@@ -485,13 +492,21 @@ static long at_least(uint64_t ms, uint64_t least)
 	return (long)(ms < least ? least : ms > INT32_MAX ? INT32_MAX : ms);
 }
 
+/* Off the multi handle, to be added again. */
+static void leave_multi(struct transfer *t)
+{
+	curl_multi_remove_handle(t->client->multi, t->easy);
+	t->error[0] = '\0';
+	t->sockets = 0;
+	t->lost_one = false;
+}
+
 /* Starts again on a new connection if the old one was stale. */
 static bool start_again(struct transfer *t)
 {
 	if (!connections_is_stale(&t->use))
 		return false;
-	curl_multi_remove_handle(t->client->multi, t->easy);
-	t->error[0] = '\0';
+	leave_multi(t);
 	return connections_renew(&t->use, loop_now_ms(t->client->loop)) &&
 	       curl_multi_add_handle(t->client->multi, t->easy) == CURLM_OK;
 }
@@ -504,8 +519,7 @@ static bool start_over_http1(struct transfer *t)
 	if (!t->in.endless || spent_ms >= t->timeout_ms)
 		return false;
 	reception_restart(&t->in);
-	t->error[0] = '\0';
-	curl_multi_remove_handle(t->client->multi, t->easy);
+	leave_multi(t);
 	return connections_leave_http2(&t->use) == 0 &&
 	       curl_easy_setopt(t->easy, CURLOPT_TIMEOUT_MS,
 		       at_least(t->timeout_ms - spent_ms, 1)) == CURLE_OK &&

@@ -13,12 +13,13 @@
 #define HTTP_CLIENT_DIGESTS 512 /* bytes of one of the digest headers */
 
 enum http_client_result {
-	HTTP_CLIENT_OK,        /* a whole response: see status */
-	HTTP_CLIENT_TIMEOUT,   /* a time limit passed: connect, low speed, total */
-	HTTP_CLIENT_REFUSED,   /* connection refused */
-	HTTP_CLIENT_NETWORK,   /* name not found, unreachable, reset, cut short */
-	HTTP_CLIENT_TLS,       /* certificate or handshake */
-	HTTP_CLIENT_HOST,      /* a file of tls: cannot be used; nothing was sent */
+	HTTP_CLIENT_OK,      /* a whole response: see status */
+	HTTP_CLIENT_TIMEOUT, /* a time limit passed: connect, low speed, total */
+	HTTP_CLIENT_REFUSED, /* connection refused */
+	HTTP_CLIENT_NETWORK, /* name not found, unreachable, reset, cut short */
+	HTTP_CLIENT_TLS,     /* certificate or handshake */
+	HTTP_CLIENT_HOST, /* a file of tls: cannot be used, or there is no socket; nothing was sent
+			   */
 	HTTP_CLIENT_TOO_LARGE, /* body over max_bytes */
 	HTTP_CLIENT_CODING,    /* it came whole, but its gzip body is broken */
 	HTTP_CLIENT_PROTOCOL,  /* not HTTP, bad URL, an answer that may mean two things, anything

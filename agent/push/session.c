@@ -68,8 +68,8 @@ static const struct failure failures[SESSION_EVENTS] = {
 		"the publisher does not allow this relay's key: add it to the list there"},
 	[SESSION_NO_PUBLISHER] = {"handshake", true, ALL("the endpoint is not a ZeroMQ publisher")},
 	[SESSION_UNREACHABLE] = {"dial", false,
-		ALL("nobody answers at its name: is the publisher running, and can its address be "
-		    "reached from here?")},
+		ALL("nobody answers at its name, by IPv6 or IPv4: is the publisher running, can it "
+		    "be reached from here, is the name found (/etc/resolv.conf)?")},
 	[SESSION_NO_SOCKET] = {"socket", false,
 		"cannot open a socket: the agent has no memory or descriptors left",
 		"cannot open a socket: the agent has no memory or descriptors left",
@@ -285,6 +285,7 @@ static void begin_handshake(struct session *s, uint64_t now_ms)
 static void connection_made(struct session *s, uint64_t now_ms)
 {
 	count_one(&s->connects);
+	s->half_dialled = false;
 	atomic_store(&s->error, NULL);
 	atomic_store(&s->state, PUSH_CONNECTED);
 	s->phase = SESSION_UP;
@@ -336,15 +337,25 @@ static bool may_have_two_families(const char *endpoint)
 	       host[strspn(host, "0123456789.")] != ':';
 }
 
+/* The other family is next, at once after the first of the two. */
+static enum session_action dial_failed(struct session *s, uint64_t now_ms)
+{
+	s->only_ipv4 = !s->only_ipv4;
+	s->half_dialled = !s->half_dialled;
+	if (!s->half_dialled)
+		return fail_connection(s, SESSION_UNREACHABLE, now_ms);
+	s->phase = SESSION_CLOSED;
+	s->deadline_ms = now_ms + 1;
+	return SESSION_CLOSE;
+}
+
 /* libzmq itself tries again: after a connection that ended or failed. */
 static enum session_action retry_began(struct session *s, uint64_t now_ms)
 {
 	int refused = PUSH_REFUSED;
 
-	if (s->phase == SESSION_DIALING && may_have_two_families(s->at.endpoint)) {
-		s->only_ipv4 = !s->only_ipv4;
-		return fail_connection(s, SESSION_UNREACHABLE, now_ms);
-	}
+	if (s->phase == SESSION_DIALING && may_have_two_families(s->at.endpoint))
+		return dial_failed(s, now_ms);
 
 	s->deadline_ms = 0;
 	if (s->phase != SESSION_GREETING) {

@@ -85,6 +85,7 @@ struct session { /* fields are private, but for those that the owner may read */
 	uint64_t deadline_ms; /* of a rebuild while LOST or CLOSED, else of silence; 0 = none */
 	uint64_t retry_ms;    /* grows while rebuilding fails */
 	bool heard_heartbeat; /* in this connection: silence means something */
+	bool half_dialled;    /* a name, by one of two families in vain */
 	bool only_ipv4;       /* readable: the family of a name's address, the other one after each
 			       * socket that reached nobody */
 	char epoch[sizeof(((struct push_message *)0)->epoch)];

@@ -803,10 +803,11 @@ configs: {{web: {{from: [{{server: main, path: /web.yaml}}], file: {self.path("o
         self.alone(self.config('http://127.0.0.1:1/web.yaml'))
         os.chmod(self.path('pullet.yaml'), 0o644)
         mounts = self.in_namespace('\n'.join(f'mkdir -p {self.path(name)}; mount -t tmpfs -o mode=2777 none {self.path(name)}' for name in ('state', 'run')))
-        findings = self.doctor(prefix=[*mounts, *AS_NOBODY])
+        findings = self.doctor(prefix=[*mounts, *AS_NOBODY], env={'KUBERNETES_SERVICE_HOST': '192.0.2.1'})
         for name in ('state', 'run'):
             self.one([f for f in findings if f['subject'] == self.path(name)], 'warning', 'it is a volume in which everybody can write', remedy='no other container')
         self.none(findings, 'it belongs to uid')
+        self.one(self.doctor(prefix=[*mounts, *AS_NOBODY], code=1), 'error', 'state_dir: everybody can write in it')  # /dev/shm of a host, say
 
     @needs('to become another user')
     def test_as_somebody_else_it_says_what_was_not_looked_at_and_guesses_nothing(self):

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
@@ -266,10 +267,11 @@ static void check_dir_trust(
 			"the agent will say: %s", why);
 }
 
-/* A volume of a container: nobody in there may change its owner or mode. */
+/* A volume that Kubernetes made for a pod: nobody in there may change its owner or mode. */
 static bool is_open_volume(const struct doctor *d, const struct doctor_place *p)
 {
-	return (p->st.stx_attributes & STATX_ATTR_MOUNT_ROOT) && p->st.stx_uid == 0 &&
+	return getenv("KUBERNETES_SERVICE_HOST") &&
+	       (p->st.stx_attributes & STATX_ATTR_MOUNT_ROOT) && p->st.stx_uid == 0 &&
 	       (p->st.stx_mode & S_IWOTH) && d->who.known && d->who.uid != 0;
 }
 
@@ -278,8 +280,7 @@ static void check_dir_is_closed(const struct doctor *d, struct doctor_list *l, c
 {
 	if (is_open_volume(d, p))
 		doctor_add(l, DOCTOR_WARNING, path,
-			"mount it in no other container but read-only; outside of one give it to "
-			"the agent's user, chmod 0700",
+			"mount it in no other container of the pod but read-only",
 			"%s: it is a volume in which everybody can write, as an emptyDir is, and "
 			"%s",
 			what, harm);

@@ -686,6 +686,7 @@ static void failure__without_descriptors__is_this_hosts(void **state)
 		{CURLE_COULDNT_CONNECT, 0, false, 0, HTTP_CLIENT_NETWORK, NULL},
 		/* it had its socket */
 		{CURLE_RECV_ERROR, 0, true, -EMFILE, HTTP_CLIENT_NETWORK, NULL},
+		{CURLE_PEER_FAILED_VERIFICATION, 0, false, -EMFILE, HTTP_CLIENT_TLS, NULL},
 		{CURLE_COULDNT_CONNECT, ECONNREFUSED, false, -EMFILE, HTTP_CLIENT_REFUSED, NULL},
 		{CURLE_OPERATION_TIMEDOUT, 0, false, -EMFILE, HTTP_CLIENT_TIMEOUT, NULL},
 	};
@@ -713,6 +714,7 @@ static void failure__without_descriptors__is_this_hosts(void **state)
 }
 
 #define SILENT "127.0.0.2"
+#define SILENT_6 "::1"
 #define REFUSING "127.0.0.3"
 
 /* An address that answers nobody, as its queue of connections is full. */
@@ -720,18 +722,26 @@ struct silence {
 	int fd, waiting[2];
 };
 
-static void silence_open(struct silence *q, in_port_t port)
+/* False: this host has no such address. */
+static bool silence_open(struct silence *q, const char *address, const char *port)
 {
-	struct sockaddr_in a = {.sin_family = AF_INET, .sin_port = port};
+	const struct addrinfo hints = {.ai_flags = AI_NUMERICHOST, .ai_socktype = SOCK_STREAM};
+	struct addrinfo *a;
+	int one = 1;
+	bool bound;
 
-	assert_int_equal(inet_pton(AF_INET, SILENT, &a.sin_addr), 1);
-	q->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	assert_int_equal(bind(q->fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	assert_int_equal(listen(q->fd, 0), 0);
+	assert_int_equal(look_up(address, port, &hints, &a), 0);
+	q->fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (a->ai_family == AF_INET6)
+		setsockopt(q->fd, IPPROTO_IPV6, IPV6_V6ONLY, &one, sizeof(one));
+	bound = bind(q->fd, a->ai_addr, a->ai_addrlen) == 0 && listen(q->fd, 0) == 0;
 	for (size_t i = 0; i < 2; i++) {
-		q->waiting[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-		connect(q->waiting[i], (struct sockaddr *)&a, sizeof(a));
+		q->waiting[i] = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+		if (bound)
+			connect(q->waiting[i], a->ai_addr, a->ai_addrlen);
 	}
+	freeaddrinfo(a);
+	return bound;
 }
 
 static void silence_close(struct silence *q)
@@ -741,43 +751,59 @@ static void silence_close(struct silence *q)
 	close(q->waiting[1]);
 }
 
+static void ask_addresses(
+	const char *const addresses[], uint64_t connect_timeout_ms, enum http_client_result result)
+{
+	struct client c = {NULL};
+	struct http_client_request q;
+	struct silence silence, silence_6;
+	struct site s;
+	char url[64], port[8];
+	bool has_6;
+
+	site_open(&s);
+	assert_int_equal(sscanf(s.server.url, "http://127.0.0.1:%7[0-9]/", port), 1);
+	assert_true(silence_open(&silence, SILENT, port));
+	has_6 = silence_open(&silence_6, SILENT_6, port);
+	snprintf(url, sizeof(url), "http://two.test:%s/x", port);
+	resolved = addresses;
+	q = request_of(&s);
+	q.url = url;
+	q.connect_timeout_ms = connect_timeout_ms;
+	ANSWER(&s.server, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+	if (has_6 || strcmp(addresses[0], SILENT_6) != 0)
+		run(&c, &s, &q);
+	else
+		c.response.result = result;
+	if (c.response.result != result)
+		fail_msg("%s, ...: %d, %s", addresses[0], (int)c.response.result,
+			c.response.message);
+	if (result == HTTP_CLIENT_OK)
+		assert_true(c.response.duration_ms < connect_timeout_ms);
+	silence_close(&silence);
+	silence_close(&silence_6);
+	site_close(&s);
+}
+
 static void name__with_addresses_that_do_not_answer__is_asked_at_the_next(void **state)
 {
 	static const struct {
 		const char *addresses[5];
+		uint64_t connect_timeout_ms;
 		enum http_client_result result;
 	} table[] = {
-		{{SILENT, "127.0.0.1"}, HTTP_CLIENT_OK},
-		{{SILENT, SILENT, "127.0.0.1"}, HTTP_CLIENT_OK},
-		{{REFUSING, SILENT, REFUSING, "127.0.0.1"}, HTTP_CLIENT_OK},
-		{{SILENT, REFUSING}, HTTP_CLIENT_REFUSED},
-		{{SILENT}, HTTP_CLIENT_TIMEOUT},
+		{{SILENT, "127.0.0.1"}, 1000, HTTP_CLIENT_OK},
+		{{SILENT, SILENT, "127.0.0.1"}, 2000, HTTP_CLIENT_OK},
+		{{REFUSING, SILENT, REFUSING, "127.0.0.1"}, 1000, HTTP_CLIENT_OK},
+		{{SILENT_6, SILENT, "127.0.0.1"}, 2000, HTTP_CLIENT_OK},
+		{{SILENT_6, SILENT_6, SILENT, "127.0.0.1"}, 2000, HTTP_CLIENT_OK},
+		{{SILENT, REFUSING}, 500, HTTP_CLIENT_REFUSED},
+		{{SILENT}, 500, HTTP_CLIENT_TIMEOUT},
 	};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		struct client c = {NULL};
-		struct http_client_request q;
-		struct silence silence;
-		struct site s;
-		char url[64];
-		unsigned port;
-
-		site_open(&s);
-		assert_int_equal(sscanf(s.server.url, "http://127.0.0.1:%u/", &port), 1);
-		silence_open(&silence, htons((in_port_t)port));
-		snprintf(url, sizeof(url), "http://two.test:%u/x", port);
-		resolved = table[i].addresses;
-		q = request_of(&s);
-		q.url = url;
-		q.connect_timeout_ms = 600;
-		ANSWER(&s.server, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
-		run(&c, &s, &q);
-		if (c.response.result != table[i].result)
-			fail_msg("%zu: %d, %s", i, (int)c.response.result, c.response.message);
-		silence_close(&silence);
-		site_close(&s);
-	}
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		ask_addresses(table[i].addresses, table[i].connect_timeout_ms, table[i].result);
 }
 
 static void certificates__that_are_examined__have_the_first_end(void **state)

@@ -463,18 +463,27 @@ static void name__that_reaches_nobody__is_dialled_by_the_other_family_next(void 
 		if (!has_name[i])
 			continue;
 		assert_int_equal(s.phase, SESSION_CLOSED);
-		assert_non_null(strstr(status_now().error, "nobody answers at its name"));
-		clock_ms = session_deadline_ms(&s);
+		assert_null(status_now().error); /* the other half is next, at once */
+		assert_int_equal(session_deadline_ms(&s), clock_ms + 1);
+		clock_ms++;
 		assert_int_equal(session_due(&s, clock_ms), SESSION_REBUILD);
 		assert_int_equal(note(SESSION_RETRIED), SESSION_CLOSE);
 		assert_false(s.only_ipv4);
+		assert_non_null(strstr(status_now().error, "nobody answers at its name"));
+		assert_true(session_deadline_ms(&s) >= clock_ms + s.reconnect_ms / 2);
 		clock_ms = session_deadline_ms(&s);
 		session_due(&s, clock_ms);
+		note(SESSION_RETRIED);
+		session_due(&s, ++clock_ms);
+		assert_true(s.only_ipv4);
 		connect_wholly(); /* the one that reaches somebody stays */
 		assert_null(status_now().error);
 		note(SESSION_ENDED);
 		assert_int_equal(note(SESSION_RETRIED), SESSION_NONE);
+		assert_true(s.only_ipv4);
+		note(SESSION_RETRIED); /* and is the first of the next two */
 		assert_false(s.only_ipv4);
+		assert_int_equal(session_deadline_ms(&s), clock_ms + 1);
 		assert_int_equal(status_now().rebuilds, 0);
 	}
 }

@@ -496,6 +496,11 @@ static void sockets__opened__have_their_options(void **state)
 	assert_int_equal(zmq_getsockopt(sockets.monitor, ZMQ_LINGER, &linger, &size), 0);
 	assert_int_equal(linger, 0);
 	assert_string_equal(sockets.public_key, "");
+	push_sockets_close(&sockets);
+	session.only_ipv4 = true;
+	fault_zmq.option_count = 0;
+	assert_int_equal(push_sockets_open(&sockets, NULL), 0);
+	assert_int_equal(fault_zmq_option(ZMQ_IPV6), 0);
 }
 
 /* Each call that may fail: two sockets, the monitor's linger, all options, three keys, a filter,
