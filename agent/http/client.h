@@ -4,9 +4,9 @@
  * Safe by construction: http and https only, no redirects followed, no proxy, netrc, cookies or
  * HSTS from the environment, TLS 1.2 at least and verified, size cap in the write callback after
  * decoding, gzip the only coding and decoded to its very end, a head that can be read in one way
- * only (framing.h), total and connect and low-speed limits, connections at most five minutes old,
- * CLOEXEC sockets. Connections are kept alive and shared by all transfers of one client. HTTP/2
- * over TLS where the server has it.
+ * only (framing.h), total and connect and low-speed limits, connections at most five minutes old
+ * when they were idle, CLOEXEC sockets. Connections are kept alive and shared by all transfers of
+ * one client. HTTP/2 over TLS where the server has it.
  *
  * Threads: the loop's. Ownership: the request is copied by http_client_start(); the response
  * belongs to the client and is lent to done(). libcurl is used in client.c and connections.c

@@ -40,7 +40,7 @@ static const char *remedy_for(const struct doctor_pull *p)
 	case KIND_CAUSE_OVERLOADED:
 		return "nothing here: the agent holds back and comes again";
 	case KIND_CAUSE_HOST:
-		return "see why, and files, below; nothing is wrong with the server";
+		return "see files, below; nothing is wrong with the server";
 	case KIND_CAUSE_NONE:
 	case KIND_CAUSE_OLDER:
 	case KIND_CAUSE_ANSWER:

@@ -222,7 +222,7 @@ static void document__that_failed__has_a_remedy_for_its_cause(void **state)
 		{KIND_CAUSE_OLDER, "older", "look at what the server sends: curl -v"},
 		{KIND_CAUSE_ANSWER, "bad answer", "look at what the server sends: curl -v"},
 		{KIND_CAUSE_HOST, "this host",
-			"see why, and files, below; nothing is wrong with the server"},
+			"see files, below; nothing is wrong with the server"},
 	};
 	char expected[512];
 
