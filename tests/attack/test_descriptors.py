@@ -82,7 +82,7 @@ class Descriptors(harness.Case):
             self.push, self.url = self.served()
 
     def served(self):
-        p = Program([PULLET, 'serve', self.path('www'), '--http', '127.0.0.1:0', '--push', 'tcp://127.0.0.1:0'], read='stdout')
+        self.origin = p = Program([PULLET, 'serve', self.path('www'), '--http', '127.0.0.1:0', '--push', 'tcp://127.0.0.1:0'], read='stdout')
         self.addCleanup(p.close)
         url = p.log.wait('^serving').split()[-1]
         return p.log.wait('^publishing on').split()[-1], url
@@ -128,15 +128,12 @@ class Descriptors(harness.Case):
         self.assertEqual(soft, hard)
 
     def test_without_one_for_a_request_this_host_is_named_not_its_server(self):
-        self.begin(serve=False)
-        origin = Program([PULLET, 'serve', self.path('www'), '--http', '127.0.0.1:0', '--push', 'tcp://127.0.0.1:0'], read='stdout')
-        self.addCleanup(origin.close)
-        self.url = origin.log.wait('^serving').split()[-1]
+        self.begin()
         path = self.settings(interval='1s')
         p = Program([PULLETD, '-c', path])
         self.addCleanup(p.close)
         p.log.wait('published config=web generation=1')
-        origin.close()
+        self.origin.close()
         p.log.wait('pull failed: .*connection refused')
         soft, hard = resource.prlimit(p.pid, resource.RLIMIT_NOFILE)
         resource.prlimit(p.pid, resource.RLIMIT_NOFILE, (8, hard))

@@ -30,8 +30,9 @@ struct world {
 };
 
 /* 0 when it is as it should be, else what is not. */
-static int run(const struct world *w)
+static int run(const void *world)
 {
+	const struct world *w = world;
 	struct rlimit l = {w->soft, w->hard};
 	char why[DESCRIPTORS_WHY] = "";
 
@@ -49,16 +50,21 @@ static int run(const struct world *w)
 	return strcmp(why, w->why) == 0 ? 0 : 5;
 }
 
-static void check(const struct world *w)
+static void check_in_child(int (*in_child)(const void *arg), const void *arg)
 {
 	pid_t pid = fork();
 	int how;
 
 	if (pid == 0)
-		_exit(run(w));
+		_exit(in_child(arg));
 	assert_int_equal(waitpid(pid, &how, 0), pid);
 	assert_true(WIFEXITED(how));
 	assert_int_equal(WEXITSTATUS(how), 0);
+}
+
+static void check(const struct world *w)
+{
+	check_in_child(run, w);
 }
 
 static void check__with_enough__leaves_the_limit(void **state)
@@ -91,39 +97,34 @@ static void check__of_what_is_open_above_the_limit__counts_none(void **state)
 		"or more (LimitNOFILE= in the unit, ulimit -n in a shell)"});
 }
 
-/* 0 when a try with `left` free numbers says `r`, and leaves them free; else what is not so. */
-static int try_with(size_t left, int r)
+struct attempt {
+	size_t left; /* numbers that are free */
+	int r;
+};
+
+/* 0 when a try says `r` and leaves them free, else what is not so. */
+static int attempt(const void *arg)
 {
-	struct rlimit l = {left, left};
+	const struct attempt *a = arg;
+	struct rlimit l = {a->left, a->left};
 
 	for (int fd = 0; fd < LIMIT; fd++)
 		close(fd);
 	if (setrlimit(RLIMIT_NOFILE, &l))
 		return 1;
-	if (descriptors_try() != r)
+	if (descriptors_try() != a->r)
 		return 2;
 	return fcntl(0, F_GETFD) < 0 && fcntl(DESCRIPTORS_TRIED - 1, F_GETFD) < 0 ? 0 : 3;
 }
 
 static void try__with_too_few__says_so(void **state)
 {
-	static const struct {
-		size_t left;
-		int r;
-	} table[] = {{0, -EMFILE}, {1, -EMFILE}, {DESCRIPTORS_TRIED - 1, -EMFILE},
-		{DESCRIPTORS_TRIED, 0}, {LIMIT, 0}};
+	static const struct attempt table[] = {{0, -EMFILE}, {1, -EMFILE},
+		{DESCRIPTORS_TRIED - 1, -EMFILE}, {DESCRIPTORS_TRIED, 0}, {LIMIT, 0}};
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		pid_t pid = fork();
-		int how;
-
-		if (pid == 0)
-			_exit(try_with(table[i].left, table[i].r));
-		assert_int_equal(waitpid(pid, &how, 0), pid);
-		assert_true(WIFEXITED(how));
-		assert_int_equal(WEXITSTATUS(how), 0);
-	}
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		check_in_child(attempt, &table[i]);
 }
 
 int main(void)
