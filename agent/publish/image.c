@@ -549,11 +549,12 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 {
 	int dir, r = i->prepared ? 0 : image_prepare(i, data, len, generation, why);
 	struct prepared *p = i->prepared;
-	bool seen = true;
+	bool seen = true, page_stays;
 
 	if (r)
 		return r;
 	dir = p->dir;
+	page_stays = page_in_place(i, dir); /* asked before the swap: from there on readers wait */
 	if (p->temporary[0]) {
 		keep_replaced(i, dir);
 		r = file_commit(i->sys, dir, i->name, p->temporary, !i->in_memory, why);
@@ -562,7 +563,7 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 	} else {
 		seen = fstatat(dir, i->name, &p->written, AT_SYMLINK_NOFOLLOW) == 0;
 	}
-	if (r >= 0 && !page_in_place(i, dir)) /* should that fail, image_keep_page() will say so */
+	if (r >= 0 && !page_stays) /* should that fail, image_keep_page() will say so */
 		renew_page(i, dir, why);
 	if (r >= 0) {
 		raise_pages(i, generation); /* first of all: somebody sleeps on it */
