@@ -818,21 +818,20 @@ static void certificates__that_are_examined__have_the_first_end(void **state)
 		INT64_C(1798761600000), INT64_C(1798761600000), INT64_C(1798761600000), 0};
 
 	(void)state;
-	for (size_t i = 0; i < 5; i++) {
-		struct curl_certinfo found = {3, chains[i % 4]};
+	for (size_t i = 0; i < 4; i++) {
+		struct curl_certinfo found = {3, chains[i]};
 		struct http_client_request q;
 		struct client c = {NULL};
 		struct site s;
 
 		site_open(&s);
-		if (i < 4)
-			http_client_examine(s.client);
+		http_client_examine(s.client);
 		says.certificates = &found;
 		ANSWER(&s.server, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
 		q = request_of(&s);
 		run(&c, &s, &q);
 		says.certificates = NULL;
-		assert_true(c.response.certificates_end_ms == (i < 4 ? ends_ms[i] : 0));
+		assert_true(c.response.certificates_end_ms == ends_ms[i]);
 		site_close(&s);
 	}
 }

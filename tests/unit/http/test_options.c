@@ -232,6 +232,10 @@ static void option__of_a_request__is_set_where_it_has_one(void **state)
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		assert_int_equal(value_of(table[i].option, -1), -1);
 	assert_int_equal(value_of(CURLOPT_HTTPAUTH, -1), -1);
+	assert_int_equal(value_of(CURLOPT_CERTINFO, -1), 0);
+	http_client_examine(client);
+	assert_int_equal(start_and_cancel(&plain), 0);
+	assert_int_equal(value_of(CURLOPT_CERTINFO, -1), 1);
 }
 
 static void option__that_libcurl_refuses__is_an_error_whichever_it_is(void **state)

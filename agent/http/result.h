@@ -1,0 +1,27 @@
+/*
+ * What became of a transfer: from libcurl's end of it to the result, and the sentence that an
+ * operator reads.
+ */
+#ifndef PULLET_HTTP_RESULT_H
+#define PULLET_HTTP_RESULT_H
+
+#include <stdbool.h>
+
+#include <curl/curl.h>
+
+#include "base/sys.h"
+#include "http/reception.h"
+
+/* How libcurl ended it; borrowed. */
+struct result_of_curl {
+	CURL *easy;
+	CURLcode code;
+	const char *error; /* of CURLOPT_ERRORBUFFER; "" = libcurl's usual words */
+};
+
+/* Fills in the response that was received: all but its duration. */
+void result_take(struct reception *in, const struct result_of_curl *c, const struct sys *sys);
+/* There was a connection, and the request went out on it. */
+bool result_was_sent(CURL *easy);
+
+#endif
