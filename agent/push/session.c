@@ -70,6 +70,9 @@ static const struct failure failures[SESSION_EVENTS] = {
 	[SESSION_UNREACHABLE] = {"dial", false,
 		ALL("nobody answers at its name, by IPv6 or IPv4: is the publisher running, can it "
 		    "be reached from here, is the name found (/etc/resolv.conf)?")},
+	[SESSION_NOBODY] = {"dial", false,
+		ALL("nobody answers there: is the publisher running, can it be reached from "
+		    "here?")},
 	[SESSION_NO_SOCKET] = {"socket", false,
 		"cannot open a socket: the agent has no memory or descriptors left",
 		"cannot open a socket: the agent has no memory or descriptors left",
@@ -122,10 +125,9 @@ static void rebuild_later(struct session *s, enum session_phase phase, uint64_t 
 	s->retry_ms = s->retry_ms * 2 > s->retry_max_ms ? s->retry_max_ms : s->retry_ms * 2;
 }
 
-/* Ends the connection, logs why, and tries again later with a new socket. One cause is one line a
- * minute, whatever its sentence. */
-static enum session_action give_up_connection(struct session *s, enum subscriber_state state,
-	const char *cause, const char *error, uint64_t now_ms)
+/* Shows and logs why. One cause is one line a minute, whatever its sentence. */
+static void show_failure(struct session *s, enum subscriber_state state, const char *cause,
+	const char *error, uint64_t now_ms)
 {
 	const char *public_key = s->public_key[0] ? s->public_key : NULL;
 	unsigned repeated;
@@ -134,7 +136,6 @@ static enum session_action give_up_connection(struct session *s, enum subscriber
 		count_one(&s->refused);
 	atomic_store(&s->error, error);
 	atomic_store(&s->state, state);
-	rebuild_later(s, SESSION_CLOSED, now_ms);
 	if (log_limit_pass(&s->log_limit, now_ms, cause, &repeated))
 		log_warn(is_relay(s)
 				 ? (state == PUSH_REFUSED ? "upstream refused: trying again"
@@ -145,7 +146,6 @@ static enum session_action give_up_connection(struct session *s, enum subscriber
 			"endpoint", s->at.endpoint, "why", error, "public_key", public_key,
 			"secret_key_file", s->at.secret_key_file, "repeated",
 			repeated ? LOG_U64(repeated) : NULL);
-	return SESSION_CLOSE;
 }
 
 /* Returns the state to show after a failure: one without news of the publisher changes nothing. */
@@ -157,24 +157,34 @@ static enum subscriber_state choose_failed_state(const struct session *s, enum s
 		return PUSH_REFUSED;
 	if (event == SESSION_NO_SOCKET)
 		return state;
-	if ((event == SESSION_UNANSWERED || event == SESSION_UNREACHABLE) && state == PUSH_SILENT)
+	if (state == PUSH_SILENT && (event == SESSION_UNANSWERED || event == SESSION_UNREACHABLE ||
+					    event == SESSION_NOBODY))
 		return state;
 	return PUSH_CONNECTING;
 }
 
-static enum session_action fail_connection(
-	struct session *s, enum session_event event, uint64_t now_ms)
+static void report_failure(struct session *s, enum session_event event, uint64_t now_ms)
 {
 	const struct failure *f = &failures[event];
 	bool keyed = event == SESSION_DENIED ? s->at.secret_key_file : s->at.server_key;
 
-	return give_up_connection(s, choose_failed_state(s, event), f->cause,
-		choose_failure_text(s, f, keyed), now_ms);
+	show_failure(s, choose_failed_state(s, event), f->cause, choose_failure_text(s, f, keyed),
+		now_ms);
+}
+
+/* Ends the connection, and tries again later with a new socket. */
+static enum session_action fail_connection(
+	struct session *s, enum session_event event, uint64_t now_ms)
+{
+	report_failure(s, event, now_ms);
+	rebuild_later(s, SESSION_CLOSED, now_ms);
+	return SESSION_CLOSE;
 }
 
 void session_refuse_key(struct session *s, const char *why, uint64_t now_ms)
 {
-	give_up_connection(s, PUSH_REFUSED, "own key", why, now_ms);
+	show_failure(s, PUSH_REFUSED, "own key", why, now_ms);
+	rebuild_later(s, SESSION_CLOSED, now_ms);
 }
 
 void session_end(struct session *s)
@@ -358,7 +368,9 @@ static enum session_action retry_began(struct session *s, uint64_t now_ms)
 		return dial_failed(s, now_ms);
 
 	s->deadline_ms = 0;
-	if (s->phase != SESSION_GREETING) {
+	if (s->phase == SESSION_DIALING) {
+		report_failure(s, SESSION_NOBODY, now_ms);
+	} else if (s->phase != SESSION_GREETING) {
 		/* the publisher that refused the handshake is gone */
 		atomic_store(&s->error, NULL);
 		atomic_compare_exchange_strong(&s->state, &refused, PUSH_CONNECTING);

@@ -42,7 +42,7 @@ enum session_event {
 	SESSION_GREETED, /* the handshake succeeded */
 	SESSION_RETRIED, /* the socket itself tries again */
 	SESSION_ENDED,   /* a connection did */
-	/* failures: the answer is SESSION_CLOSE */
+	/* failures: the answer is SESSION_CLOSE, where nothing else is said */
 	SESSION_CUT,          /* the publisher sent too much: the connection was cut off */
 	SESSION_UNANSWERED,   /* derived: SESSION_REJECTED that came late */
 	SESSION_REJECTED,     /* a handshake ended without a reason */
@@ -52,6 +52,7 @@ enum session_event {
 	SESSION_DENIED,       /* not on the publisher's list of keys */
 	SESSION_NO_PUBLISHER, /* derived: SESSION_ENDED before a handshake */
 	SESSION_UNREACHABLE,  /* derived: SESSION_RETRIED before a connection, by name */
+	SESSION_NOBODY,       /* the same, by address: the socket goes on trying */
 	SESSION_NO_SOCKET,    /* the owner cannot open one */
 	SESSION_NO_FILTER,    /* the owner cannot change the socket's subscriptions */
 	SESSION_EVENTS

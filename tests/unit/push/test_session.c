@@ -94,6 +94,15 @@ static void begin_session(const struct subscriber_endpoint *at, const char *publ
 				 .topics = table});
 }
 
+static unsigned count_words(const char *text, const char *words)
+{
+	unsigned n = 0;
+
+	for (; (text = strstr(text, words)); text++)
+		n++;
+	return n;
+}
+
 static void begin_far(void)
 {
 	begin_session(
@@ -429,6 +438,30 @@ static void end__without_a_retry__is_shown_at_once_and_replaces_the_socket(void 
 	assert_int_equal(status_now().state, PUSH_CONNECTING); /* not silent */
 }
 
+static void address__that_reaches_nobody__is_said_once_a_minute_and_tried_by_its_socket(
+	void **state)
+{
+	struct captured log = captured_begin(STDERR_FILENO);
+	char said[4096];
+
+	(void)state;
+	log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	begin_far();
+	for (int i = 0; i < 61; i++) {
+		assert_int_equal(note(SESSION_RETRIED), SESSION_NONE);
+		assert_int_equal(session_deadline_ms(&s), 0);
+		assert_int_equal(status_now().state, PUSH_CONNECTING);
+		assert_non_null(strstr(status_now().error, "nobody answers there"));
+		clock_ms += 1000;
+	}
+	connect_wholly();
+	assert_null(status_now().error);
+	captured_read(&log, said, sizeof(said));
+	captured_end(&log);
+	assert_int_equal(count_words(said, "push channel not connected"), 2);
+	assert_int_equal(status_now().rebuilds, 0);
+}
+
 static void end__with_a_retry__replaces_nothing(void **state)
 {
 	(void)state;
@@ -486,15 +519,6 @@ static void name__that_reaches_nobody__is_dialled_by_the_other_family_next(void 
 		assert_int_equal(session_deadline_ms(&s), clock_ms + 1);
 		assert_int_equal(status_now().rebuilds, 0);
 	}
-}
-
-static unsigned count_words(const char *text, const char *words)
-{
-	unsigned n = 0;
-
-	for (; (text = strstr(text, words)); text++)
-		n++;
-	return n;
 }
 
 static void lose_and_connect(void)
@@ -632,7 +656,7 @@ static void handshake__refused__is_shown_until_the_publisher_is_gone(void **stat
 	assert_non_null(status_now().error);
 	note(SESSION_RETRIED); /* nobody there */
 	assert_int_equal(status_now().state, PUSH_CONNECTING);
-	assert_null(status_now().error);
+	assert_non_null(strstr(status_now().error, "nobody answers there"));
 }
 
 static void handshake__without_an_answer__is_no_refusal(void **state)
@@ -863,6 +887,7 @@ int main(void)
 		CASE(silence__spreads_the_pulls),
 		CASE(end__without_a_retry__is_shown_at_once_and_replaces_the_socket),
 		CASE(name__that_reaches_nobody__is_dialled_by_the_other_family_next),
+		CASE(address__that_reaches_nobody__is_said_once_a_minute_and_tried_by_its_socket),
 		CASE(end__with_a_retry__replaces_nothing),
 		CASE(end__again_and_again__is_two_lines_a_minute),
 		CASE(end__after_silence__is_no_news),
