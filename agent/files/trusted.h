@@ -35,6 +35,7 @@
 
 #include "lib/buffer.h"
 #include "files/file.h"
+#include "files/path_walk.h"
 #include "base/sys.h"
 
 /* Capabilities that are root's rights over files; and over files that say who is signalled. */
@@ -48,13 +49,6 @@ enum trusted_use {
 	TRUSTED_OWN,  /* state and runtime directory */
 	TRUSTED_FILE, /* a file is replaced in it */
 	TRUSTED_SET, /* a set of files lies in it, where others could put links: not a sticky one */
-};
-
-/* Whose path it is: `pullet doctor` asks for the agent. */
-struct trusted_who {
-	int root; /* its root directory; -1 = this process's */
-	uid_t uid;
-	bool strict; /* it has root's rights */
 };
 
 /* This process. */

@@ -163,7 +163,7 @@ static enum subscriber_state choose_failed_state(const struct session *s, enum s
 	return PUSH_CONNECTING;
 }
 
-static void report_failure(struct session *s, enum session_event event, uint64_t now_ms)
+static void note_failure(struct session *s, enum session_event event, uint64_t now_ms)
 {
 	const struct failure *f = &failures[event];
 	bool keyed = event == SESSION_DENIED ? s->at.secret_key_file : s->at.server_key;
@@ -176,7 +176,7 @@ static void report_failure(struct session *s, enum session_event event, uint64_t
 static enum session_action fail_connection(
 	struct session *s, enum session_event event, uint64_t now_ms)
 {
-	report_failure(s, event, now_ms);
+	note_failure(s, event, now_ms);
 	rebuild_later(s, SESSION_CLOSED, now_ms);
 	return SESSION_CLOSE;
 }
@@ -369,7 +369,7 @@ static enum session_action retry_began(struct session *s, uint64_t now_ms)
 
 	s->deadline_ms = 0;
 	if (s->phase == SESSION_DIALING) {
-		report_failure(s, SESSION_NOBODY, now_ms);
+		note_failure(s, SESSION_NOBODY, now_ms);
 	} else if (s->phase != SESSION_GREETING) {
 		/* the publisher that refused the handshake is gone */
 		atomic_store(&s->error, NULL);
