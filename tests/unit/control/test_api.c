@@ -542,8 +542,9 @@ static void path__of_each_kind__answers_so(void **state)
 		assert_shows(talk->answers[i], "\r\nX-Content-Type-Options: nosniff\r\n");
 		assert_shows(talk->answers[i], "\r\nX-Frame-Options: DENY\r\n");
 	}
-	assert_shows(talk->log, geteuid() == 0 ? "forced pull requested config=web by=root\n"
-					       : "forced pull requested config=web by=");
+	assert_shows(talk->log, geteuid() == 0
+					? "forced pull requested config=web by=\"root (uid 0)\""
+					: "forced pull requested config=web by=");
 }
 
 /* ---- changes ---- */
