@@ -186,6 +186,24 @@ static void directory__that_anybody_can_write_in__is_warned_of(void **state)
 	assert_null(strstr(command.err, "/state\n"));
 }
 
+static void configuration__that_anybody_can_write__is_warned_of(void **state)
+{
+	char expected[512];
+
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put_settings("", WEB);
+	RUN(run_pulletd, "pulletd", "-c", settings_path, "--once");
+	assert_null(strstr(command.err, "can write the configuration"));
+	assert_int_equal(chmod(settings_path, 0646), 0);
+	RUN(run_pulletd, "pulletd", "-c", settings_path, "--once");
+	snprintf(expected, sizeof(expected),
+		"anybody on this host can write the configuration, and with it make the agent run "
+		"programs: chmod o-w it file=%s\n",
+		settings_path);
+	assert_shows(command.err, expected);
+}
+
 static void look_at_modes(int printed)
 {
 	static const struct {
@@ -389,6 +407,7 @@ int main(void)
 		CASE(limit_of_descriptors__that_is_too_low__is_an_invalid_configuration),
 		CASE(configuration__of_the_environment__counts_unless_one_is_named),
 		CASE(log__is_as_the_configuration_says_unless_the_command_line_does),
+		CASE(configuration__that_anybody_can_write__is_warned_of),
 		CASE(directory__that_anybody_can_write_in__is_warned_of),
 		CASE(directories__that_it_makes__are_its_own__and_the_socket_its_groups),
 		CASE(operators__whom_nobody_can_be__are_warned_of),

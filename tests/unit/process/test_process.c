@@ -591,6 +591,15 @@ static void group__umask_and_directory__are_its_own(void **state)
 	assert_string_equal(o.output, expected);
 }
 
+/* As root it may need rights that its file gives it; anybody else's may gain none. */
+static void program__gains_no_rights_unless_the_agent_is_root(void **state)
+{
+	struct outcome o = script("grep NoNewPrivs /proc/self/status", NULL);
+
+	(void)state;
+	assert_string_equal(o.output, geteuid() ? "NoNewPrivs:\t1\n" : "NoNewPrivs:\t0\n");
+}
+
 /* ---- what they leave ---- */
 
 /* Waits until a process that is not our child is dead (somebody else reaps it). */
@@ -1138,6 +1147,7 @@ int main(void)
 		CASE(environment__too_large__is_refused),
 		CASE(signals__of_the_agent__are_not_inherited),
 		CASE(group__umask_and_directory__are_its_own),
+		CASE(program__gains_no_rights_unless_the_agent_is_root),
 		CASE(children__that_hold_the_pipe__are_killed_and_not_waited_for),
 		CASE(children__of_one_that_is_killed_by_term__are_killed_with_it),
 		CASE(children__of_one_that_is_asked_to_end__are_asked_too),
