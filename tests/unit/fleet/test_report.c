@@ -215,8 +215,10 @@ static bool holds(const struct node *compare)
 
 	key_name(compare, name);
 	k = key_find(name);
-	if (strcmp(member(compare, "result", NODE_STRING)->text, "GREATER") == 0)
+	if (strcmp(member(compare, "result", NODE_STRING)->text, "GREATER") == 0) {
+		assert_int_equal(etcd_store_number(compare, "create_revision"), 0);
 		return k;
+	}
 	assert_string_equal(member(compare, "result", NODE_STRING)->text, "EQUAL");
 	if (strcmp(target, "CREATE") == 0)
 		return (k ? k->created : 0) == etcd_store_number(compare, "create_revision");
