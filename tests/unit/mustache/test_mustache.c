@@ -160,6 +160,9 @@ static void render__of_delimiters__takes_the_new_ones_in_this_file(void **state)
 	static const struct row rows[] = {
 		{"pair", "{a: x}", "{{=<% %>=}}(<%a%>{{a}})", "(x{{a}})", NULL},
 		{"one character, blanks", "{a: x}", "{{= |  | =}}(|a|)", "(x)", NULL},
+		{"the longest", "{a: x}",
+			"{{=[[[[[[[[[[[[[[[[ ]]]]]]]]]]]]]]]]=}}[[[[[[[[[[[[[[[[a]]]]]]]]]]]]]]]]",
+			"x", NULL},
 		{"back again", "{a: x}", "{{=| |=}}|a||={{ }}=|{{a}}", "xx", NULL},
 		{"in sections", "{t: true, a: x}", "{{=| |=}}|#t||a||/t|", "x", NULL},
 		{"not in partials, nor out of them", "{a: x}", "{{=| |=}}|>p||a|", "xx",
@@ -187,6 +190,8 @@ static void render__of_partials__indents_those_that_stand_alone(void **state)
 			"{p: \"1\\n  {{>q}}\\n\", q: \"2\\n\"}"},
 		{"within a line: not at all", "{a: x}", " {{>p}}\n", " 1 2\n3\n\n",
 			"{p: \"1 {{>q}}\\n\", q: \"2\\n3\\n\"}"},
+		{"in one within a line: as that one says", "{a: x}", " {{>p}}\n", " 1 2\n  3\n\n",
+			"{p: \"1 {{>q}}\\n\", q: \"2\\n  {{>r}}\\n\", r: \"3\\n\"}"},
 		{"sections in it", "{l: [1, 2]}", "  {{>p}}\n", "  - 1\n  - 2\n",
 			"{p: \"{{#l}}\\n- {{.}}\\n{{/l}}\\n\"}"},
 		{"a closing tag begins the line", "{f: false}", " {{>p}}\n", " a\n",
