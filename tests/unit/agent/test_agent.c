@@ -209,6 +209,29 @@ static void thread_for_files__is_started_once_a_server_needs_it(void **state)
 	loop_free(a.loop);
 }
 
+int gethostname(char *name, size_t len)
+{
+	if (len <= HOST_NAME_MAX)
+		return -1;
+	memset(name, 'h', HOST_NAME_MAX);
+	name[HOST_NAME_MAX] = '\0';
+	return 0;
+}
+
+/* Hosts of one name would write over each other's receipts. */
+static void host__with_the_longest_name__is_called_so(void **state)
+{
+	struct settings settings = {.config_count = 0};
+	struct agent a = {.path = "/nowhere.yaml"};
+
+	(void)state;
+	name_host(&a, &settings);
+	assert_int_equal(strlen(a.host), HOST_NAME_MAX);
+	settings.report.host = (char[]){"h1"};
+	name_host(&a, &settings);
+	assert_string_equal(a.host, "h1");
+}
+
 static void hup__of_an_agent_that_runs_once__is_ignored(void **state)
 {
 	struct agent a = {.once = true, .path = "/nowhere.yaml", .loop = loop_new(&sys_real)};
@@ -254,6 +277,7 @@ int main(void)
 			stop__waits_for_the_last_word_to_the_fleet_and_half_a_second_at_most),
 		cmocka_unit_test(push__that_cannot_start__says_why),
 		cmocka_unit_test(thread_for_files__is_started_once_a_server_needs_it),
+		cmocka_unit_test(host__with_the_longest_name__is_called_so),
 		cmocka_unit_test(hup__of_an_agent_that_runs_once__is_ignored),
 		cmocka_unit_test(apply__without_memory__says_so),
 	};

@@ -130,6 +130,8 @@ static int set_up(void **state)
 	(void)state;
 	alarm(30);
 	printed[0] = '\0';
+	for (int n = 1; n < SIGRTMIN; n++)
+		signal(n, SIG_DFL); /* a background job's are ignored */
 	sigprocmask(SIG_SETMASK, NULL, &before);
 	loop = loop_new(&sys_real);
 	assert_non_null(loop);
