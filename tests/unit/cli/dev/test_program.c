@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +25,14 @@ static struct loop *loop;
 static struct program program;
 static char self[PATH_MAX], printed[4 * PROGRAM_LINE];
 static sigset_t before;
+
+static bool no_groups;
+
+int setpgid(pid_t pid, pid_t group)
+{
+	errno = EPERM;
+	return no_groups ? -1 : (int)syscall(SYS_setpgid, pid, group);
+}
 
 /* ---- the program ---- */
 
@@ -220,6 +229,21 @@ static void program__that_cannot_be_started__says_why(void **state)
 	assert_int_equal(WEXITSTATUS(program.status), 127);
 }
 
+/* Not in the group of this process either: a key of the terminal would end it first. */
+static void program__whose_surroundings_cannot_be_made__is_not_started(void **state)
+{
+	char expected[PATH_MAX + 64];
+
+	(void)state;
+	no_groups = true;
+	start(self, "tell", &before);
+	no_groups = false;
+	snprintf(expected, sizeof(expected), "error: cannot start %s: Operation not permitted\n",
+		self);
+	assert_string_equal(printed, expected);
+	assert_int_equal(WEXITSTATUS(program.status), 127);
+}
+
 static void end__asks_it_and_waits(void **state)
 {
 	(void)state;
@@ -259,6 +283,7 @@ int main(int argc, char **argv)
 		CASE(program__is_started_as_by_a_shell),
 		CASE(lines__come_whole_but_long_ones_are_cut),
 		CASE(program__that_cannot_be_started__says_why),
+		CASE(program__whose_surroundings_cannot_be_made__is_not_started),
 		CASE(end__asks_it_and_waits),
 		CASE(end__of_what_does_not_end__kills_it_with_its_children),
 	};
