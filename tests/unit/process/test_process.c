@@ -660,6 +660,22 @@ static void children__of_one_that_is_asked_to_end__are_asked_too(void **state)
 	assert_string_equal(o.output, "child\nleader\n");
 }
 
+/* One that left the group and its parent, as daemons do. */
+static void orphans__of_one_that_is_asked_to_end__are_asked_too(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	start_ready(&o,
+		"trap : TERM; (setsid sh -c 'trap \"echo orphan; kill -9 $1; exit 0\" TERM; echo > "
+		"$0; " SPIN "' $1 $$ &); " SPIN,
+		(struct process_options){0});
+	ahead_ms = LONG_MS;
+	run_out(&o);
+	assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
+	assert_non_null(strstr(o.output, "orphan\n"));
+}
+
 static void children__in_a_session_of_their_own__are_killed_too(void **state)
 {
 	static const char *const texts[] = {
@@ -1151,6 +1167,7 @@ int main(void)
 		CASE(children__that_hold_the_pipe__are_killed_and_not_waited_for),
 		CASE(children__of_one_that_is_killed_by_term__are_killed_with_it),
 		CASE(children__of_one_that_is_asked_to_end__are_asked_too),
+		CASE(orphans__of_one_that_is_asked_to_end__are_asked_too),
 		CASE(children__in_a_session_of_their_own__are_killed_too),
 		CASE(children__that_are_left__are_logged_once_a_minute),
 		CASE(children__in_a_session_of_their_own__end_with_the_limit),
