@@ -309,6 +309,12 @@ static void render__beyond_a_bound__is_an_error(void **state)
 	assert_int_equal(render(&output, true, MUSTACHE_LINE, 4, &out), -EMSGSIZE);
 	assert_non_null(strstr(out.data, "more than the 4 bytes"));
 	buffer_fini(&out);
+	output = (struct row){"the last value", "{a: '<<'}", "{{a}}", "", NULL};
+	assert_int_equal(render(&output, true, MUSTACHE_HTML, 7, &out), -EMSGSIZE);
+	buffer_fini(&out);
+	assert_int_equal(render(&output, true, MUSTACHE_HTML, 9, &out), 0);
+	assert_string_equal(out.data, "&lt;&lt;");
+	buffer_fini(&out);
 	buffer_init(&list, 1u << 20);
 	buffer_append_string(&list, "a: [1");
 	repeat(&list, ",1", 9999);
