@@ -293,6 +293,35 @@ static void read__of_any_length__is_whole(void **state)
 	}
 }
 
+static unsigned before_it_grew; /* so many calls see the size that it had then */
+
+int fstat(int fd, struct stat *st)
+{
+	int r = fstatat(fd, "", st, AT_EMPTY_PATH);
+
+	if (before_it_grew) {
+		before_it_grew--;
+		st->st_size = 100;
+	}
+	return r;
+}
+
+static void read__of_a_file_that_grows_meanwhile__is_whole(void **state)
+{
+	static char text[300001];
+	struct origin_file f;
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	put("www/a.txt", text);
+	before_it_grew = 1;
+	f = file_of("a.txt");
+	assert_int_equal(before_it_grew, 0);
+	assert_int_equal(f.body.len, sizeof(text) - 1);
+	assert_string_equal(f.body.data, text);
+	buffer_fini(&f.body);
+}
+
 /* As those of /proc: it has no size, and is read to its end all the same. */
 static void read__of_a_file_of_the_kernel__is_whole(void **state)
 {
@@ -760,6 +789,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			read__of_a_file__has_its_bytes_etag_and_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(read__of_any_length__is_whole, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			read__of_a_file_that_grows_meanwhile__is_whole, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			read__of_a_file_of_the_kernel__is_whole, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(read__that_fails__says_how, set_up, tear_down),
