@@ -19,7 +19,9 @@
 #include "base/loop.h"
 #include "origin/origin.h"
 #include "origin/tree_watch.h"
+#include "tests/unit/fixture/captured.h"
 #include "tests/unit/fixture/fault_memory.h"
+#include "tests/unit/fixture/quick_loop.h"
 #include "tests/unit/fixture/scratch.h"
 
 static char base[64], root[80];
@@ -492,6 +494,35 @@ static void watch__of_a_directory_that_is_replaced__goes_over_to_the_other(void 
 	close(at);
 }
 
+/* Who looks at it again and again is told of nothing. */
+static void watch__of_a_directory_that_stays__does_not_take_it_for_another(void **state)
+{
+	struct captured errors;
+	struct tree_watch *w;
+	char path[PATH_MAX], text[1024];
+	int at;
+
+	(void)state;
+	path_in(path, "www");
+	at = origin_open(path);
+	loop = quick_open();
+	told[0] = '\0';
+	awaited = "x";
+	assert_int_equal(tree_watch_start(loop, path, at, 100, on_change, NULL, &w), 0);
+	errors = captured_begin(STDERR_FILENO);
+	for (int i = 0; i < 3; i++) {
+		quick.skipped_ms += 1500;
+		quick_run();
+	}
+	captured_read(&errors, text, sizeof(text));
+	captured_end(&errors);
+	assert_string_equal(text, "");
+	assert_string_equal(told, "");
+	tree_watch_stop(w);
+	quick_close();
+	close(at);
+}
+
 /* Its watch has the number that it had. */
 static void watch__of_a_folder_that_is_renamed__goes_on(void **state)
 {
@@ -794,6 +825,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			read__of_a_file_of_the_kernel__is_whole, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(read__that_fails__says_how, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_a_directory_that_stays__does_not_take_it_for_another, set_up,
+			tear_down),
 		cmocka_unit_test_setup_teardown(
 			watch__of_many_changes_at_once__tells_them_all, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
