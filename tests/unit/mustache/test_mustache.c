@@ -180,6 +180,8 @@ static void render__of_partials__indents_those_that_stand_alone(void **state)
 	static const struct row rows[] = {
 		{"in its context", "{a: x}", "({{>p}})", "(x)", "{p: '{{a}}'}"},
 		{"not there", "{a: x}", "({{>q}})", "()", NULL},
+		{"twice, and another one", "{a: x}", "{{>p}}{{>q}}{{>q}}{{>p}}", "(x)[x][x](x)",
+			"{p: '({{a}})', q: '[{{a}}]'}"},
 		{"calls itself", "{v: 1, l: [{v: 2, l: []}]}", "{{>p}}", "<1<2>>",
 			"{p: '<{{v}}{{#l}}{{>p}}{{/l}}>'}"},
 		{"each of its lines", "{a: x}", " {{>p}}\n!", " 1\n x\n!", "{p: \"1\\n{{a}}\\n\"}"},
