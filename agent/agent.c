@@ -179,7 +179,7 @@ static void name_host(struct agent *a, const struct settings *s)
 
 	if (name)
 		snprintf(a->host, sizeof(a->host), "%s", name);
-	else if (gethostname(a->host, sizeof(a->host) - 1))
+	else if (gethostname(a->host, sizeof(a->host)))
 		snprintf(a->host, sizeof(a->host), "localhost");
 }
 

@@ -20,13 +20,12 @@ static size_t count_free(rlim_t limit, size_t wanted)
 	return n;
 }
 
-/* "a 1, b 2" */
+/* "a 1, b 2"; one at least is needed. */
 static void list_needs(
 	const struct descriptors_need *needs, size_t count, char *ret_text, size_t size)
 {
 	size_t len = 0;
 
-	ret_text[0] = '\0';
 	for (size_t i = 0; i < count; i++)
 		if (needs[i].count && len < size)
 			len += (size_t)snprintf(ret_text + len, size - len, "%s%s %zu",

@@ -75,7 +75,7 @@ bool host_header_is_this_machines(const char *host, char *const *names)
 {
 	char machine[HOST_NAME_MAX + 1] = "";
 
-	if (gethostname(machine, sizeof(machine) - 1))
+	if (gethostname(machine, sizeof(machine)))
 		machine[0] = '\0';
 	return host_header_is_ours(host, machine, names);
 }

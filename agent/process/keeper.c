@@ -276,7 +276,7 @@ __attribute__((noreturn)) static void keep_program(struct keeper *k)
 	k->self = getpid();
 	setpgid(0, 0);
 	prctl(PR_SET_NAME, "hook-keeper"); /* not killed with "pkill pulletd" */
-	if (prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L) == 0)
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1L) == 0)
 		k->program = fork_bare();
 	if (k->program == 0)
 		become_program(k);

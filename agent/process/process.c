@@ -396,7 +396,7 @@ static int launch_keeper(struct process *p, const struct plan *plan)
 {
 	pid_t pid;
 
-	if (prctl(PR_SET_CHILD_SUBREAPER, 1L, 0L, 0L, 0L)) /* should a keeper be killed */
+	if (prctl(PR_SET_CHILD_SUBREAPER, 1L)) /* should a keeper be killed */
 		return -errno;
 	pid = keeper_start(&plan->keeper);
 	if (pid < 0)

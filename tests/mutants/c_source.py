@@ -84,6 +84,13 @@ class Source:
     def is_at(self, i, *texts):
         return 0 <= i < len(self.tokens) and self.tokens[i].text in texts
 
+    def find_opened(self, i):
+        """The bracket that is open at i, or None."""
+        i -= 1
+        while i >= 0 and not self.is_at(i, *CLOSERS):
+            i = self.match[i] - 1 if i in self.match else i - 1
+        return i if i >= 0 else None
+
     def find_functions(self):
         """Yields each function that has a body."""
         i = begin = 0

@@ -4,7 +4,7 @@
     condition that of `if` is negated, always true, always false; that of a loop negated or false
     logic     && becomes ||, || becomes &&
     call      a call that is a statement is dropped
-    constant  a number +1, -1, or 0; true and false
+    constant  a number +1, -1, or 0, but none +1 that only makes an allocation larger; true and false
     return    a function returns at once; a return gives 0 instead of its value
     jump      break, continue, goto, return without a value: dropped
     arithmetic + becomes -, += becomes -=, ++ becomes --, and the reverse
@@ -21,6 +21,7 @@ LOGIC = {'&&': '||', '||': '&&'}
 ARITHMETIC = {'+': '-', '-': '+', '+=': '-=', '-=': '+=', '++': '--', '--': '++'}
 TRUTH = {'true': 'false', 'false': 'true'}
 NOTHING = {'0', 'NULL', 'false'}
+ALLOCATORS = {'malloc', 'calloc', 'realloc', 'reallocarray'}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -122,10 +123,19 @@ class Mutator:
         text = self.tokens[i].text
         if text == '0' and self.source.is_at(i - 1, '{') and self.source.is_at(i + 1, '}'):
             return  # an initializer for all
-        for form in ('({} + 1)', '({} - 1)'):
+        for form in ('({} - 1)',) if self.is_room(i) else ('({} + 1)', '({} - 1)'):
             self.add('constant', i, i + 1, form.format(text))
         if text.rstrip('uUlL') not in ('0', '1'):
             self.add('constant', i, i + 1, '0')
+
+    def is_room(self, i):
+        """Whether more than this number is only more memory, which nobody uses."""
+        if not self.source.is_at(i - 1, *'(,+*?:') or not self.source.is_at(i + 1, *'),+-*:'):
+            return False
+        opened = self.source.find_opened(i)
+        while opened is not None and self.source.is_at(opened, '(') and self.tokens[opened - 1].kind != 'name':
+            opened = self.source.find_opened(opened)
+        return opened is not None and self.tokens[opened - 1].text in ALLOCATORS
 
     def change_operator(self, i):
         text = self.tokens[i].text

@@ -93,7 +93,6 @@ constant   text[(0 + 1)] = 'z';
 constant   text[(0 - 1)] = 'z';
 call       ;
 arithmetic free(keep(malloc(sizeof(text) - 2)));
-constant   free(keep(malloc(sizeof(text) + (2 + 1))));
 constant   free(keep(malloc(sizeof(text) + (2 - 1))));
 constant   free(keep(malloc(sizeof(text) + 0)));
 return     return 0;
@@ -121,6 +120,10 @@ MORE = {
     'constant': ('int f(struct s *s)\n{\n\tstruct s t = {0};\n\tassert(s == 1);\n\tstatic const int x = 2;\n\tswitch (x) {\n\tcase 5:\n\t\treturn true;\n\t}\n}\n',
                  ['return false;']),
 }
+ROOM = {  # a call: the numbers in it of which one more is a mutant
+    'calloc(1, sizeof(int))': '', 'malloc(2 * n + 3)': '', 'realloc(p, (n + 4) * size)': '', 'calloc(n ? n : 5, size)': '',
+    'malloc(n - 6)': '6', 'malloc(n / 7)': '7', 'malloc(n << 8)': '8', 'calloc(n > 9, size)': '9', 'malloc(f(10))': '10', 'fill(11, size)': '11', 'malloc(list[12])': '12',
+}
 FATES = {  # the line in the mutant: what becomes of it
     '{ return 0;': judge.KILLED, 'if (n >= 3 && !out)': judge.SURVIVED, 'if (size >= 9)': judge.KILLED, 'while (!(size < 9))': judge.KILLED,
     'while (size >= 9)': judge.KILLED, '(void)(n << (1 + 1));': judge.EQUIVALENT, 'return text[(0 + 1)] != \'a\';': judge.KILLED,
@@ -144,6 +147,9 @@ def check_operators():
     for operator, (text, lines) in MORE.items():
         made = [m.after for m in operators.find_mutants('lib/more.c', text) if m.operator == operator]
         check(f'{operator}: only what is one', made == lines, '' if made == lines else str(made))
+    for call, numbers in ROOM.items():
+        made = [m.text for m in operators.find_mutants('lib/room.c', f'void *f(int n)\n{{\n\treturn {call};\n}}\n') if '+ 1)' in m.text]
+        check(f'{call}: one more where that is not only more room', made == [f'({n} + 1)' for n in numbers.split()], str(made))
 
 
 def build_fixture():

@@ -339,7 +339,7 @@ static int add_receipt_document(struct pulls *p)
 
 	if (!report->from)
 		return 0;
-	gethostname(host, sizeof(host) - 1);
+	gethostname(host, sizeof(host));
 	d.upstream = &p->upstreams[report->server];
 	if (asprintf(&d.made_path, "%s%s", report->prefix, report->host ? report->host : host) < 0)
 		return -ENOMEM;

@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -58,10 +59,10 @@ static int document_failed(const struct rollout *r, int e, const char *why)
 static void sign_plan(const struct rollout *r, struct plan *p)
 {
 	const struct sys *sys = loop_sys(etcd_loop(r->document));
-	char user[USER_TEXT], host[64] = "";
+	char user[USER_TEXT], host[HOST_NAME_MAX + 1] = "";
 
 	user_describe(sys, getuid(), user);
-	if (gethostname(host, sizeof(host) - 1))
+	if (gethostname(host, sizeof(host)))
 		host[0] = '\0';
 	snprintf(p->by, sizeof(p->by), "%s%s%s", user, host[0] ? " at " : "", host);
 	p->since_ms = sys->wall_ms();

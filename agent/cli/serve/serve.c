@@ -301,7 +301,7 @@ static void append_reachable(struct buffer *out, const char *host, size_t len)
 
 	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
 		if (strlen(all[i]) == len && memcmp(host, all[i], len) == 0 &&
-			gethostname(name, sizeof(name) - 1) == 0)
+			gethostname(name, sizeof(name)) == 0)
 			break;
 	buffer_append(out, name[0] ? name : host, name[0] ? strlen(name) : len);
 }

@@ -103,7 +103,7 @@ static int check_with(const struct options *o, const struct schema *schema, cons
 	struct buffer errors;
 	int r;
 
-	buffer_init(&errors, 2 * SCHEMA_MAX_REPORT);
+	buffer_init(&errors, SCHEMA_MAX_REPORT);
 	r = schema_check(schema, root, NULL, &errors);
 	if (r && !errors.len)
 		r = cli_error(CLI_FAILED, o->command, "%s: %s", o->file,

@@ -181,6 +181,57 @@ static void push__that_cannot_start__says_why(void **state)
 	assert_int_equal(start_push(&a, &settings, &started, why), 0);
 }
 
+static void thread_for_files__is_started_once_a_server_needs_it(void **state)
+{
+	struct settings_server web = {.kind = SETTINGS_HTTP}, files = {.kind = SETTINGS_FILE};
+	struct settings_server *servers[] = {&web, &files};
+	struct settings settings = {.servers = servers, .server_count = 1};
+	struct agent a = {.loop = loop_new(&sys_real)};
+	struct worker *first;
+
+	(void)state;
+	assert_int_equal(start_helpers(&a, &settings), 0);
+	assert_null(a.files);
+	assert_null(a.watcher);
+	settings.server_count = 2;
+	assert_int_equal(start_helpers(&a, &settings), 0);
+	first = a.files;
+	assert_non_null(first);
+	assert_ptr_equal(a.env.pull.exchange.files, first);
+	settings.server_count = 1; /* it is there, and may have work */
+	assert_int_equal(start_helpers(&a, &settings), 0);
+	assert_ptr_equal(a.files, first);
+	settings.server_count = 2;
+	assert_int_equal(start_helpers(&a, &settings), 0);
+	assert_ptr_equal(a.files, first);
+	assert_null(a.watcher);
+	worker_stop(a.files, 10000);
+	loop_free(a.loop);
+}
+
+int gethostname(char *name, size_t len)
+{
+	if (len <= HOST_NAME_MAX)
+		return -1;
+	memset(name, 'h', HOST_NAME_MAX);
+	name[HOST_NAME_MAX] = '\0';
+	return 0;
+}
+
+/* Hosts of one name would write over each other's receipts. */
+static void host__with_the_longest_name__is_called_so(void **state)
+{
+	struct settings settings = {.config_count = 0};
+	struct agent a = {.path = "/nowhere.yaml"};
+
+	(void)state;
+	name_host(&a, &settings);
+	assert_int_equal(strlen(a.host), HOST_NAME_MAX);
+	settings.report.host = (char[]){"h1"};
+	name_host(&a, &settings);
+	assert_string_equal(a.host, "h1");
+}
+
 static void hup__of_an_agent_that_runs_once__is_ignored(void **state)
 {
 	struct agent a = {.once = true, .path = "/nowhere.yaml", .loop = loop_new(&sys_real)};
@@ -225,6 +276,8 @@ int main(void)
 		cmocka_unit_test(
 			stop__waits_for_the_last_word_to_the_fleet_and_half_a_second_at_most),
 		cmocka_unit_test(push__that_cannot_start__says_why),
+		cmocka_unit_test(thread_for_files__is_started_once_a_server_needs_it),
+		cmocka_unit_test(host__with_the_longest_name__is_called_so),
 		cmocka_unit_test(hup__of_an_agent_that_runs_once__is_ignored),
 		cmocka_unit_test(apply__without_memory__says_so),
 	};

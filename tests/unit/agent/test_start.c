@@ -186,6 +186,24 @@ static void directory__that_anybody_can_write_in__is_warned_of(void **state)
 	assert_null(strstr(command.err, "/state\n"));
 }
 
+static void configuration__that_anybody_can_write__is_warned_of(void **state)
+{
+	char expected[512];
+
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put_settings("", WEB);
+	RUN(run_pulletd, "pulletd", "-c", settings_path, "--once");
+	assert_null(strstr(command.err, "can write the configuration"));
+	assert_int_equal(chmod(settings_path, 0646), 0);
+	RUN(run_pulletd, "pulletd", "-c", settings_path, "--once");
+	snprintf(expected, sizeof(expected),
+		"anybody on this host can write the configuration, and with it make the agent run "
+		"programs: chmod o-w it file=%s\n",
+		settings_path);
+	assert_shows(command.err, expected);
+}
+
 static void look_at_modes(int printed)
 {
 	static const struct {
@@ -259,6 +277,11 @@ static void see_what_is_withdrawn(int printed)
 	log_has(printed, "withdrew snapshots that no config has any more snapshots=1", 1);
 }
 
+static void see_it_start(int printed)
+{
+	log_has(printed, "started version", 1);
+}
+
 static void once__keeps_snapshots_of_others__and_a_start_withdraws_them(void **state)
 {
 	(void)state;
@@ -270,9 +293,37 @@ static void once__keeps_snapshots_of_others__and_a_start_withdraws_them(void **s
 	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path, "--once"), 0);
 	assert_true(is_there("run/web.snap") && is_there("run/db.snap"));
 	run_with(see_what_is_withdrawn);
+	assert_shows(talk->log, "withdrew snapshots that no config has any more snapshots=1\n");
 	assert_null(strstr(talk->log, "cannot be marked as left"));
 	assert_false(is_there("run/web.snap"));
 	assert_true(is_there("run/db.snap"));
+	run_with(see_it_start); /* the log goes on: not again */
+	assert_null(strstr(strstr(talk->log, "withdrew") + 1, "withdrew"));
+}
+
+static void files__that_are_missing__are_named_up_to_a_bound(void **state)
+{
+	static const char line[] = "a file that the configuration names cannot be used why=";
+	char text[8192] = "";
+	size_t len, named = 0;
+
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	len = (size_t)snprintf(text, sizeof(text),
+		"agent: {state_dir: %s/state, runtime_dir: %s/run}\nservers:\n"
+		"  d: {kind: file, urls: ['file://%s']}\n",
+		played.dir, played.dir, played.dir);
+	for (int i = 0; i < 22; i++)
+		len += (size_t)snprintf(text + len, sizeof(text) - len,
+			"  s%d: {urls: ['http://127.0.0.1:1'], auth: {bearer_file: /nowhere/%d}}\n",
+			i, i);
+	snprintf(text + len, sizeof(text) - len, "configs:\n%s", WEB);
+	put("pullet.yaml", text);
+	run_with(see_it_start);
+	for (const char *p = talk->log; (p = strstr(p, line)); p++)
+		named++;
+	assert_int_equal(named, 20);
+	assert_shows(talk->log, "more files cannot be used: pulletd -t prints them count=2\n");
 }
 
 /* ---- running ---- */
@@ -356,11 +407,13 @@ int main(void)
 		CASE(limit_of_descriptors__that_is_too_low__is_an_invalid_configuration),
 		CASE(configuration__of_the_environment__counts_unless_one_is_named),
 		CASE(log__is_as_the_configuration_says_unless_the_command_line_does),
+		CASE(configuration__that_anybody_can_write__is_warned_of),
 		CASE(directory__that_anybody_can_write_in__is_warned_of),
 		CASE(directories__that_it_makes__are_its_own__and_the_socket_its_groups),
 		CASE(operators__whom_nobody_can_be__are_warned_of),
 		CASE(once__waits_for_each_config__and_fails_with_any),
 		CASE(dry_run__writes_nothing__not_even_directories),
+		CASE(files__that_are_missing__are_named_up_to_a_bound),
 		CASE(once__keeps_snapshots_of_others__and_a_start_withdraws_them),
 		CASE(signals__pull_each_config__and_end_the_agent),
 		CASE(server__that_is_watched__tells_at_once),

@@ -215,6 +215,18 @@ static void named_file__that_changed__is_reported_as_long_as_it_is_named(void **
 	assert_int_equal(reports_within(1000), 0);
 }
 
+static void each_named_file__is_looked_at(void **state)
+{
+	(void)state;
+	put("etc/other.env", "B=1\n");
+	read_configuration("etc/named.env");
+	watched_files_add(&seen, in("etc/other.env"));
+	watch_config_set(watch, true);
+	assert_int_equal(reports_within(1000), 0);
+	put("etc/other.env", "B=2\n");
+	assert_int_equal(reports_within(1000), 1);
+}
+
 static void file__that_is_named_twice__is_looked_at_once(void **state)
 {
 	(void)state;
@@ -311,6 +323,7 @@ int main(void)
 		CASE(files__beside_the_configuration__are_no_change),
 		CASE(part__of_conf_d__is_a_part),
 		CASE(named_file__that_changed__is_reported_as_long_as_it_is_named),
+		CASE(each_named_file__is_looked_at),
 		CASE(file__that_is_named_twice__is_looked_at_once),
 		CASE(link__to_another_folder__is_followed),
 		CASE(change__between_reading_and_watching__is_not_missed),

@@ -330,9 +330,11 @@ static void json__of_any_value__is_a_valid_object(void **state)
 	(void)state;
 	log_setup(LOG_LEVEL_DEBUG, LOG_FORMAT_JSON);
 	capture();
-	log_debug("bad \"bytes\"", "value", "\xff\xfe\x01\n\"\\", "n", LOG_U64(UINT64_MAX));
+	log_debug("bad \"bytes\"", "value", "\xff\xfe\x01\n\"\\", "n", LOG_U64(UINT64_MAX), "none",
+		NULL);
 	captured(text);
 	assert_int_equal(document_parse(DOCUMENT_JSON, text, strlen(text), 0, &d, &e), 0);
+	assert_null(node_find(document_root(d), "none"));
 	assert_string_equal(node_find(document_root(d), "message")->text, "bad \"bytes\"");
 	assert_string_equal(node_find(document_root(d), "level")->text, "debug");
 	assert_string_equal(

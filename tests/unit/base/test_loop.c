@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <sys/timerfd.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -28,6 +30,13 @@ struct note {
 };
 
 static char order[16];
+static struct itimerspec armed; /* what the kernel was asked for last */
+
+int timerfd_settime(int fd, int flags, const struct itimerspec *new, struct itimerspec *old)
+{
+	armed = *new;
+	return (int)syscall(SYS_timerfd_settime, fd, flags, new, old);
+}
 static unsigned late_or_early;
 
 static void note_down(void *arg)
@@ -40,6 +49,37 @@ static void note_down(void *arg)
 	late_or_early += loop_now_ms(loop) < n->due_ms;
 	if (len + 1 == 4)
 		loop_stop(loop);
+}
+
+static void stop_at_once(void *arg)
+{
+	loop_stop(arg);
+}
+
+/* Else it would wake up before its time, again and again, or late. */
+static void kernel__is_asked_for_the_next_moment(void **state)
+{
+	struct loop_timer far, now;
+	uint64_t due_ms;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	due_ms = loop_now_ms(loop) + 98765432;
+	loop_timer_init(&far, stop_at_once, loop);
+	loop_timer_init(&now, stop_at_once, loop);
+	loop_timer_set(loop, &far, due_ms);
+	loop_timer_set(loop, &now, loop_now_ms(loop) + 5);
+	loop_run(loop);
+	loop_timer_set(loop, &now, loop_now_ms(loop) + 98765000);
+	loop_timer_cancel(loop, &now);
+	loop_on_wake(loop, stop_at_once, loop);
+	loop_wake(loop);
+	loop_run(loop);
+	assert_int_equal(
+		(uint64_t)armed.it_value.tv_sec * 1000 + (uint64_t)armed.it_value.tv_nsec / 1000000,
+		due_ms);
+	loop_timer_cancel(loop, &far);
+	loop_free(loop);
 }
 
 static void timers__in_any_order__expire_in_the_order_of_time_and_never_early(void **state)
@@ -565,6 +605,7 @@ static void loop_and_worker__without_memory__are_none_and_leave_nothing(void **s
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(kernel__is_asked_for_the_next_moment),
 		cmocka_unit_test(timers__in_any_order__expire_in_the_order_of_time_and_never_early),
 		cmocka_unit_test(timers__of_a_century__pass_at_once_on_a_virtual_clock),
 		cmocka_unit_test(timer__cancelled__does_not_come),

@@ -88,6 +88,10 @@ static void usage__is_read_from_the_kernels_line(void **state)
 	assert_int_equal(u.cpu_ms, 3000 * 1000 / hz);
 	assert_int_equal(u.virtual_bytes, 8765432);
 	assert_int_equal(u.resident_bytes, 77 * sysconf(_SC_PAGESIZE));
+	stat_line = "what is no such line";
+	usage_read(&sys, &u);
+	assert_int_equal(u.cpu_ms, -1);
+	assert_int_equal(u.resident_bytes, -1);
 	sys.openat = open_nothing;
 	usage_read(&sys, &u);
 	assert_int_equal(u.cpu_ms, -1);

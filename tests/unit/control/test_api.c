@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <grp.h>
 
 #include <cmocka.h>
 
@@ -15,6 +16,7 @@
 #include "tests/unit/fixture/pulletd.h"
 
 #define STRANGER 54321u
+#define OPERATORS 54400u
 #define WAIT "POST /v1/configs/slow/refresh?wait=1"
 
 /* A config whose server accepts, and never answers. */
@@ -226,9 +228,39 @@ static void stranger__may_read_but_not_change_nor_see_values(void **state)
 	assert_null(strstr(talk->answers[4], "\"after\":7"));
 	assert_answer(5, 200, "\"generation\":2");
 	assert_answer(6, 200, "generation 2");
+	assert_answer(7, 200, "\npullet_control_denied_total 2\n");
 	assert_answer(8, 200, "\"after\":7");
 	assert_shows(talk->log, "a request for a change was denied config=web by=");
+	assert_shows(talk->log, " request=refresh\n");
 	assert_null(strstr(talk->log, "a request for a change was denied config=web by=root"));
+}
+
+/* A member of the group. */
+static void ask_as_operator(int printed)
+{
+	const gid_t group = OPERATORS;
+
+	if (!log_has(printed, "published", 1))
+		return;
+	open_socket();
+	talk->failed |= setgroups(1, &group) != 0;
+	ask_as(STRANGER, "POST /v1/configs/web/suspend"); /* 0 */
+	talk->failed |= setgroups(0, NULL) != 0;
+	ask_as(STRANGER, "POST /v1/configs/web/resume"); /* 1 */
+}
+
+static void operator__may_change_from_the_first_moment_on(void **state)
+{
+	char part[64];
+
+	(void)state;
+	need_root();
+	put("web.yaml", "port: 1\n");
+	snprintf(part, sizeof(part), ", operators: '%u'", OPERATORS);
+	put_settings(part, WEB);
+	run_with(ask_as_operator);
+	assert_answer(0, 200, "\"ok\":true");
+	assert_answer(1, 403, "may only read");
 }
 
 static void wait_as_stranger(int printed)
@@ -414,15 +446,11 @@ static const struct {
 	int status;
 	const char *part;
 } paths[] = {
-	{"GET /", 200, "Content-Type: text/html"},
-	{"GET /?x=1", 200, "<!DOCTYPE html>"},
-	{"GET /page.css", 200, "Content-Type: text/css"},
-	{"GET /page.js", 200, "javascript"},
+	{"GET /", 200, "Content-Type: text/html"}, {"GET /?x=1", 200, "<!DOCTYPE html>"},
+	{"GET /page.css", 200, "Content-Type: text/css"}, {"GET /page.js", 200, "javascript"},
 	{"POST /page.js", 405, "Allow: GET, HEAD\r\n"},
-	{"GET /livez", 200, "text/plain; charset=utf-8"},
-	{"GET /healthz?x=1", 200, "\r\n\r\nok\n"},
-	{"HEAD /livez", 200, ""},
-	{"POST /livez", 405, "this path does not take that method"},
+	{"GET /livez", 200, "text/plain; charset=utf-8"}, {"GET /healthz?x=1", 200, "\r\n\r\nok\n"},
+	{"HEAD /livez", 200, ""}, {"POST /livez", 405, "this path does not take that method"},
 	{"GET /readyz", 200, "\r\n\r\nok\n"},
 	{"GET /readyz?verbose", 200, "[+]web: generation 1, ok\nok\n"},
 	{"GET /metrics", 200, "Content-Type: text/plain; version=0.0.4; charset=utf-8\r\n"},
@@ -449,6 +477,8 @@ static const struct {
 	{"GET /v1/configs/web/diff?to=", 400, "to takes a number"},
 	{"GET /v1/configs/web/diff?from=99999999999999999999999", 400, "from takes a number"},
 	{"GET /v1/configs/web/diff?key=a", 400, "no parameter here is called key"},
+	{"GET /v1/configs/web/diff?held=1", 404, "\"error\":"},
+	{"GET /v1/configs/web/diff?held=1&to=1", 400, "held=1 says what it compares with"},
 	{"GET /v1/configs/web/explain", 200, "generation 1"},
 	{"GET /v1/configs/web/explain?key=port", 200, "\"value\":1"},
 	{"GET /v1/configs/web/explain?key=nope", 404, "\"error\":"},
@@ -483,6 +513,7 @@ static const struct {
 	{"POST /v1/configs/web/unpin", 409, "{\"error\":\"it is not pinned\"}\n"},
 	{"POST /v1/configs/web/resume", 409, "{\"error\":\"it is not suspended\"}\n"},
 	{"POST /v1/configs/nope/pin", 404, "there is no config of that name"},
+	{"GET /v1/configs/web/events", 200, "\"events\":[]"}, /* nothing was decided */
 };
 
 enum { PATHS = sizeof(paths) / sizeof(paths[0]) };
@@ -511,7 +542,9 @@ static void path__of_each_kind__answers_so(void **state)
 		assert_shows(talk->answers[i], "\r\nX-Content-Type-Options: nosniff\r\n");
 		assert_shows(talk->answers[i], "\r\nX-Frame-Options: DENY\r\n");
 	}
-	assert_shows(talk->log, "forced pull requested config=web by=");
+	assert_shows(talk->log, geteuid() == 0
+					? "forced pull requested config=web by=\"root (uid 0)\""
+					: "forced pull requested config=web by=");
 }
 
 /* ---- changes ---- */
@@ -670,6 +703,7 @@ int main(void)
 		CASE(waiter__for_a_generation__sleeps_over_the_ones_before),
 		CASE(waiter__of_a_config_that_changes_or_goes__is_answered),
 		CASE(stranger__may_read_but_not_change_nor_see_values),
+		CASE(operator__may_change_from_the_first_moment_on),
 		CASE(stranger__has_a_quarter_of_the_places),
 		CASE(stranger__has_its_places_beside_those_of_root),
 		CASE(schema__refuses_an_override_and_a_version),

@@ -417,6 +417,27 @@ static void list__that_cannot_be_read__says_why(void **state)
 	curve_allow_fini(&a);
 }
 
+/* Who starts without it has to know, however often it is looked for. */
+static void list__that_is_missing__is_an_error_each_time(void **state)
+{
+	struct curve_allow a = {0};
+	char why[CURVE_WHY];
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		why[0] = '\0';
+		assert_int_equal(
+			curve_allow_refresh(&sys_real, &a, path_of("missing"), why), -ENOENT);
+		assert_non_null(strstr(why, "/missing cannot be read: "));
+	}
+	put("missing", PUBLIC "\n", 0644);
+	assert_int_equal(curve_allow_refresh(&sys_real, &a, path_of("missing"), why), 1);
+	assert_int_equal(curve_allow_refresh(&sys_real, &a, path_of("missing"), why), 0);
+	assert_int_equal(a.count, 1);
+	curve_allow_fini(&a);
+	unlink(path_of("missing"));
+}
+
 static void list__that_is_written_in_place__is_read_anew(void **state)
 {
 	struct curve_allow a = {0};
@@ -527,6 +548,7 @@ int main(void)
 		CASE(list__that_is_bad__is_refused_with_its_line),
 		CASE(list__that_cannot_be_read__says_why),
 		CASE(list__is_read_anew_when_it_changed_only),
+		CASE(list__that_is_missing__is_an_error_each_time),
 		CASE(list__that_is_written_in_place__is_read_anew),
 		CASE(list__that_becomes_bad__is_said_once_and_stays_as_it_was),
 		CASE(list__cut_anywhere__is_never_read_past_its_end),

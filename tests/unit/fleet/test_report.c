@@ -215,8 +215,10 @@ static bool holds(const struct node *compare)
 
 	key_name(compare, name);
 	k = key_find(name);
-	if (strcmp(member(compare, "result", NODE_STRING)->text, "GREATER") == 0)
+	if (strcmp(member(compare, "result", NODE_STRING)->text, "GREATER") == 0) {
+		assert_int_equal(etcd_store_number(compare, "create_revision"), 0);
 		return k;
+	}
 	assert_string_equal(member(compare, "result", NODE_STRING)->text, "EQUAL");
 	if (strcmp(target, "CREATE") == 0)
 		return (k ? k->created : 0) == etcd_store_number(compare, "create_revision");
@@ -941,9 +943,12 @@ static void leave__when_nothing_was_written_or_the_server_fails__asks_nothing(vo
 	w.refused = true;
 	before = w.total;
 	assert_false(report_leave(w.report, count_said, &w));
+	w.how = w.how_first = ANSWERS; /* too late */
+	change(0);
 	pass(TTL_MS);
 	assert_int_equal(w.total, before);
 	assert_int_equal(said, 0);
+	assert_int_equal(status().state, REPORT_OFF);
 	world_close();
 }
 

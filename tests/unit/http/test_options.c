@@ -200,6 +200,7 @@ static void option__that_safety_depends_on__is_set(void **state)
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		if (value_of(table[i].option, -1) != table[i].value)
 			fail_msg("option %d is not %ld", (int)table[i].option, table[i].value);
+	assert_int_not_equal(value_of(CURLOPT_HTTP_VERSION, -1), CURL_HTTP_VERSION_1_1);
 	assert_string_equal((const char *)value_of(CURLOPT_PROTOCOLS_STR, 0), "http,https");
 	assert_string_equal((const char *)value_of(CURLOPT_REDIR_PROTOCOLS_STR, 0), "https");
 	assert_string_equal((const char *)value_of(CURLOPT_PROXY, 0), "");

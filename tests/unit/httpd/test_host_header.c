@@ -1,8 +1,12 @@
 /* Host headers: whose they are. */
+#include <errno.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
+#include <unistd.h>
 #include <cmocka.h>
 
 #include "httpd/host_header.h"
@@ -54,6 +58,34 @@ static void the_machine_and_configured_names__are_ours(void **state)
 	check(hosts, true);
 }
 
+static const char *machine;
+
+/* As the C library's: a name that has no room with its NUL is an error. */
+int gethostname(char *name, size_t len)
+{
+	if (strlen(machine) >= len) {
+		errno = ENAMETOOLONG;
+		return -1;
+	}
+	memcpy(name, machine, strlen(machine) + 1);
+	return 0;
+}
+
+static void the_longest_name_of_a_machine__is_ours(void **state)
+{
+	char name[HOST_NAME_MAX + 1];
+
+	(void)state;
+	memset(name, 'a', HOST_NAME_MAX);
+	name[HOST_NAME_MAX] = '\0';
+	machine = name;
+	assert_true(host_header_is_this_machines(name, names));
+	assert_false(host_header_is_this_machines("b", names));
+	machine = "b";
+	assert_true(host_header_is_this_machines("b:80", names));
+	assert_false(host_header_is_this_machines(name, names));
+}
+
 static void any_other_name__is_not(void **state)
 {
 	static const char *const hosts[] = {"evil.example", "web-1.evil.example", "notlocalhost",
@@ -85,6 +117,7 @@ int main(void)
 		cmocka_unit_test(what_is_almost_an_address__is_not),
 		cmocka_unit_test(localhost__is_ours),
 		cmocka_unit_test(the_machine_and_configured_names__are_ours),
+		cmocka_unit_test(the_longest_name_of_a_machine__is_ours),
 		cmocka_unit_test(any_other_name__is_not),
 		cmocka_unit_test(nothing__is_no_name),
 	};

@@ -16,6 +16,8 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <dirent.h>
+#include <signal.h>
 #include <dlfcn.h>
 #include <event2/bufferevent.h>
 #include <sys/syscall.h>
@@ -325,10 +327,23 @@ static void close__drops_open_requests_in_silence(void **state)
 
 /* ---- the socket ---- */
 
+static unsigned count_descriptors(void)
+{
+	DIR *d = opendir("/proc/self/fd");
+	unsigned n = 0;
+
+	assert_non_null(d);
+	while (readdir(d))
+		n++;
+	closedir(d);
+	return n;
+}
+
 static void socket__is_restored_unless_another_has_its_place(void **state)
 {
 	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	unsigned before = count_descriptors();
 
 	(void)state;
 	assert_true(httpd_is_there(server));
@@ -343,6 +358,8 @@ static void socket__is_restored_unless_another_has_its_place(void **state)
 	assert_int_equal(httpd_restore(server), -EADDRINUSE);
 	close(fd); /* now nobody listens at that file */
 	assert_int_equal(httpd_restore(server), 1);
+	/* that connection is one more at each end; the socket before is closed, as is fd */
+	assert_int_equal(count_descriptors(), before + 1);
 	quick_check_answer(ask("GET /new"), 200, "body");
 	quick_send(&clients[1], "GET /old HTTP/1.1\r\nHost: x\r\n\r\n");
 	quick_until(quick_has_answer, &clients[1], 0);
@@ -407,6 +424,9 @@ static void descriptors__that_are_short__are_not_asked_for_again_at_once(void **
 		quick_run();
 	no_descriptors = false;
 	assert_in_range(accepts, 1, 2);
+	quick_send(&clients[0], "GET /x HTTP/1.1\r\nHost: x\r\n\r\n");
+	quick_until(quick_has_answer, &clients[0], 0); /* but in a moment */
+	quick_check_answer(clients[0].text, 200, "body");
 }
 
 static void connection__without_memory__is_answered_503_and_takes_no_place(void **state)
@@ -457,10 +477,50 @@ static void answers__that_are_not_read__are_bounded(void **state)
 	answer_large(0);
 	answer_large(1);
 	quick_until(quick_has_answer, &clients[1], 0);
-	quick_check_answer(clients[1].text, 503,
-		"{\"error\":\"no memory left, or too many unread answers: try again\"}");
+	quick_check_answer(clients[1].text, 503, "Content-Length: 66\r\n");
+	assert_string_equal(strstr(clients[1].text, "\r\n\r\n") + 4,
+		"{\"error\":\"no memory left, or too many unread answers: try again\"}\n");
 	quick_until(quick_has_answer, &clients[0], 0);
 	quick_check_answer(clients[0].text, 200, "");
+}
+
+/* Reads a large answer to its end. */
+static void drain(size_t i)
+{
+	struct quick_client *c = &clients[i];
+	size_t len, whole;
+
+	quick_until(quick_has_answer, c, 0);
+	len = c->len;
+	whole = (size_t)(strstr(c->text, "\r\n\r\n") + 4 - c->text) + sizeof(large);
+	for (; len < whole; len += c->len) {
+		c->len = 0;
+		quick_receive(c);
+		quick_run();
+	}
+	c->len = 0;
+}
+
+static void answers__that_were_read_or_given_up__count_no_more(void **state)
+{
+	(void)state;
+	httpd_limit(server, 8, sizeof(large) + 10);
+	for (size_t i = 0; i < 3; i++)
+		quick_connect(&clients[i], path);
+	answer_large(0);
+	drain(0);
+	answer_large(1);
+	quick_until(quick_has_answer, &clients[1], 0);
+	quick_check_answer(clients[1].text, 200, "");
+	quick_hang_up(&clients[1]);
+	clients[3].fd = -1;
+	quick_ask(&clients[3], path, "GET /x"); /* by then it is gone */
+	answer_large(2);
+	quick_until(quick_has_answer, &clients[2], 0);
+	quick_check_answer(clients[2].text, 200, "");
+	answer_large(0); /* and that of the first one counts */
+	quick_until(quick_has_answer, &clients[0], 0);
+	quick_check_answer(clients[0].text, 503, "");
 }
 
 /* ---- shares ---- */
@@ -527,6 +587,67 @@ static void idle_connection__gives_its_place_to_a_new_one_of_its_user(void **sta
 	quick_until(quick_has_answer, &clients[5], 0);
 	quick_check_answer(clients[5].text, 200, "");
 	assert_false(quick_has_ended(&clients[1]));
+}
+
+static uint64_t stopped_ms;
+
+static uint64_t stopped_clock(void)
+{
+	return stopped_ms;
+}
+
+/* So many of a user, one after the other. Returns when the first one came. */
+static uint64_t connect_idle_ones(void)
+{
+	uint64_t first_ms = stopped_ms = quick_now_ms();
+
+	need_root();
+	quick.sys.now_ms = stopped_clock;
+	httpd_limit(server, CLIENTS, HTTPD_QUEUED);
+	httpd_share(server, count_denied, NULL);
+	for (size_t i = 0; i < CLIENTS / 4; i++) {
+		connect_as(i, STRANGER);
+		quick_run();
+		stopped_ms += 10;
+	}
+	return first_ms;
+}
+
+static void connection__is_idle_after_half_a_second(void **state)
+{
+	(void)state;
+	stopped_ms = connect_idle_ones() + 499;
+	connect_as(5, STRANGER);
+	quick_run();
+	assert_int_equal(denied, 1);
+	for (size_t i = 0; i < CLIENTS / 4; i++)
+		assert_false(quick_has_ended(&clients[i]));
+	stopped_ms++;
+	connect_as(6, STRANGER);
+	quick_run();
+	assert_int_equal(denied, 1);
+	quick_until(quick_has_ended, &clients[0], 0);
+	assert_string_equal(clients[0].text, "");
+	assert_false(quick_has_ended(&clients[1]));
+}
+
+static void idle_connections__give_a_place_each_and_those_at_work_none(void **state)
+{
+	(void)state;
+	connect_idle_ones();
+	quick_send(&clients[0], "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+	while (!held)
+		quick_run();
+	stopped_ms += 600;
+	connect_as(5, STRANGER);
+	connect_as(6, STRANGER);
+	quick_until(quick_has_ended, &clients[1], 0);
+	quick_until(quick_has_ended, &clients[2], 0);
+	assert_int_equal(denied, 0);
+	assert_false(quick_has_ended(&clients[0]));
+	httpd_reply(held, 200, NULL, "", 0);
+	quick_until(quick_has_answer, &clients[0], 0);
+	quick_check_answer(clients[0].text, 200, "");
 }
 
 static void readers__leave_places_for_root(void **state)
@@ -611,12 +732,16 @@ int main(void)
 		CASE(connection__without_memory__is_answered_503_and_takes_no_place),
 		CASE(client__that_sends_no_request__is_dropped_after_30_s),
 		CASE(answers__that_are_not_read__are_bounded),
+		CASE(answers__that_were_read_or_given_up__count_no_more),
 		CASE(user__above_its_quarter__gets_503_and_others_do_not),
 		CASE(idle_connection__gives_its_place_to_a_new_one_of_its_user),
+		CASE(connection__is_idle_after_half_a_second),
+		CASE(idle_connections__give_a_place_each_and_those_at_work_none),
 		CASE(readers__leave_places_for_root),
 		CASE(busy_connections__are_few__and_the_oldest_ends),
 		CASE(answer__above_a_users_share__is_503),
 	};
 
+	signal(SIGPIPE, SIG_IGN); /* as the programs do */
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -160,6 +160,9 @@ static void render__of_delimiters__takes_the_new_ones_in_this_file(void **state)
 	static const struct row rows[] = {
 		{"pair", "{a: x}", "{{=<% %>=}}(<%a%>{{a}})", "(x{{a}})", NULL},
 		{"one character, blanks", "{a: x}", "{{= |  | =}}(|a|)", "(x)", NULL},
+		{"the longest", "{a: x}",
+			"{{=[[[[[[[[[[[[[[[[ ]]]]]]]]]]]]]]]]=}}[[[[[[[[[[[[[[[[a]]]]]]]]]]]]]]]]",
+			"x", NULL},
 		{"back again", "{a: x}", "{{=| |=}}|a||={{ }}=|{{a}}", "xx", NULL},
 		{"in sections", "{t: true, a: x}", "{{=| |=}}|#t||a||/t|", "x", NULL},
 		{"not in partials, nor out of them", "{a: x}", "{{=| |=}}|>p||a|", "xx",
@@ -177,6 +180,8 @@ static void render__of_partials__indents_those_that_stand_alone(void **state)
 	static const struct row rows[] = {
 		{"in its context", "{a: x}", "({{>p}})", "(x)", "{p: '{{a}}'}"},
 		{"not there", "{a: x}", "({{>q}})", "()", NULL},
+		{"twice, and another one", "{a: x}", "{{>p}}{{>q}}{{>q}}{{>p}}", "(x)[x][x](x)",
+			"{p: '({{a}})', q: '[{{a}}]'}"},
 		{"calls itself", "{v: 1, l: [{v: 2, l: []}]}", "{{>p}}", "<1<2>>",
 			"{p: '<{{v}}{{#l}}{{>p}}{{/l}}>'}"},
 		{"each of its lines", "{a: x}", " {{>p}}\n!", " 1\n x\n!", "{p: \"1\\n{{a}}\\n\"}"},
@@ -187,6 +192,8 @@ static void render__of_partials__indents_those_that_stand_alone(void **state)
 			"{p: \"1\\n  {{>q}}\\n\", q: \"2\\n\"}"},
 		{"within a line: not at all", "{a: x}", " {{>p}}\n", " 1 2\n3\n\n",
 			"{p: \"1 {{>q}}\\n\", q: \"2\\n3\\n\"}"},
+		{"in one within a line: as that one says", "{a: x}", " {{>p}}\n", " 1 2\n  3\n\n",
+			"{p: \"1 {{>q}}\\n\", q: \"2\\n  {{>r}}\\n\", r: \"3\\n\"}"},
 		{"sections in it", "{l: [1, 2]}", "  {{>p}}\n", "  - 1\n  - 2\n",
 			"{p: \"{{#l}}\\n- {{.}}\\n{{/l}}\\n\"}"},
 		{"a closing tag begins the line", "{f: false}", " {{>p}}\n", " a\n",
@@ -303,6 +310,12 @@ static void render__beyond_a_bound__is_an_error(void **state)
 	buffer_fini(&out);
 	assert_int_equal(render(&output, true, MUSTACHE_LINE, 4, &out), -EMSGSIZE);
 	assert_non_null(strstr(out.data, "more than the 4 bytes"));
+	buffer_fini(&out);
+	output = (struct row){"the last value", "{a: '<<'}", "{{a}}", "", NULL};
+	assert_int_equal(render(&output, true, MUSTACHE_HTML, 7, &out), -EMSGSIZE);
+	buffer_fini(&out);
+	assert_int_equal(render(&output, true, MUSTACHE_HTML, 9, &out), 0);
+	assert_string_equal(out.data, "&lt;&lt;");
 	buffer_fini(&out);
 	buffer_init(&list, 1u << 20);
 	buffer_append_string(&list, "a: [1");

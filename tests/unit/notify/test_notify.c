@@ -23,7 +23,20 @@ static void bad(void *arg, uint64_t generation, const char *why)
 	snprintf(bad_why, sizeof(bad_why), "%.60s", why);
 }
 
-static const struct notify_calls calls = {.remember = remember, .bad = bad};
+static char told[128]; /* what happened last */
+
+static void happened(void *arg, enum notify_event what, const char *why)
+{
+	static const char *const names[] = {[NOTIFY_RELOADED] = "reloaded",
+		[NOTIFY_RELOAD_FAILED] = "reload failed",
+		[NOTIFY_PROBE_PASSED] = "probe passed",
+		[NOTIFY_PROBE_FAILED] = "probe failed"};
+
+	assert_ptr_equal(arg, &ledger);
+	snprintf(told, sizeof(told), "%s: %s", names[what], why);
+}
+
+static const struct notify_calls calls = {.remember = remember, .bad = bad, .happened = happened};
 
 static int set_up(void **state)
 {
@@ -121,6 +134,7 @@ static void reload__that_succeeds__is_remembered(void **state)
 	assert_int_equal(world.reloads, 1);
 	assert_remembered(1, 1, 0);
 	assert_logged("reload succeeded config=web generation=1");
+	assert_string_equal(told, "reloaded: ");
 	assert_int_equal(status().probe, PROBE_NONE);
 }
 
@@ -145,6 +159,7 @@ static void reload__that_fails__is_logged_once_and_remembered_by_nobody(void **s
 	assert_remembered(0, 0, 0);
 	assert_false(world.probe.running);
 	assert_int_equal(status().probe, PROBE_WAITING);
+	assert_string_equal(told, "reload failed: exit 1");
 	assert_logged("reload failed: the application runs with an old version, trying again "
 		      "config=web generation=1 why=\"exit 1\"");
 	world_reload(); /* again, and for the same reason */
@@ -201,6 +216,8 @@ static void probe__that_passes__proves_the_version(void **state)
 	assert_remembered(1, 3, 3);
 	assert_int_equal(status().probe, PROBE_PASSED);
 	assert_int_equal(bad_generation, 0);
+	assert_int_equal(core_count_log("out of memory"), 0);
+	assert_string_equal(told, "probe passed: ");
 	assert_logged("probe passed: keeping the version config=web generation=3");
 	publish(3, false); /* published again: it is proven */
 	assert_false(world.probe.running);

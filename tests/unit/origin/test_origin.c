@@ -19,7 +19,9 @@
 #include "base/loop.h"
 #include "origin/origin.h"
 #include "origin/tree_watch.h"
+#include "tests/unit/fixture/captured.h"
 #include "tests/unit/fixture/fault_memory.h"
+#include "tests/unit/fixture/quick_loop.h"
 #include "tests/unit/fixture/scratch.h"
 
 static char base[64], root[80];
@@ -293,6 +295,35 @@ static void read__of_any_length__is_whole(void **state)
 	}
 }
 
+static unsigned before_it_grew; /* so many calls see the size that it had then */
+
+int fstat(int fd, struct stat *st)
+{
+	int r = fstatat(fd, "", st, AT_EMPTY_PATH);
+
+	if (before_it_grew) {
+		before_it_grew--;
+		st->st_size = 100;
+	}
+	return r;
+}
+
+static void read__of_a_file_that_grows_meanwhile__is_whole(void **state)
+{
+	static char text[300001];
+	struct origin_file f;
+
+	(void)state;
+	memset(text, 'x', sizeof(text) - 1);
+	put("www/a.txt", text);
+	before_it_grew = 1;
+	f = file_of("a.txt");
+	assert_int_equal(before_it_grew, 0);
+	assert_int_equal(f.body.len, sizeof(text) - 1);
+	assert_string_equal(f.body.data, text);
+	buffer_fini(&f.body);
+}
+
 /* As those of /proc: it has no size, and is read to its end all the same. */
 static void read__of_a_file_of_the_kernel__is_whole(void **state)
 {
@@ -460,6 +491,35 @@ static void watch__of_a_directory_that_is_replaced__goes_over_to_the_other(void 
 	assert_non_null(strstr(told, "-new.yaml "));
 	tree_watch_stop(w);
 	loop_free(loop);
+	close(at);
+}
+
+/* Who looks at it again and again is told of nothing. */
+static void watch__of_a_directory_that_stays__does_not_take_it_for_another(void **state)
+{
+	struct captured errors;
+	struct tree_watch *w;
+	char path[PATH_MAX], text[1024];
+	int at;
+
+	(void)state;
+	path_in(path, "www");
+	at = origin_open(path);
+	loop = quick_open();
+	told[0] = '\0';
+	awaited = "x";
+	assert_int_equal(tree_watch_start(loop, path, at, 100, on_change, NULL, &w), 0);
+	errors = captured_begin(STDERR_FILENO);
+	for (int i = 0; i < 3; i++) {
+		quick.skipped_ms += 1500;
+		quick_run();
+	}
+	captured_read(&errors, text, sizeof(text));
+	captured_end(&errors);
+	assert_string_equal(text, "");
+	assert_string_equal(told, "");
+	tree_watch_stop(w);
+	quick_close();
 	close(at);
 }
 
@@ -761,8 +821,13 @@ int main(void)
 			read__of_a_file__has_its_bytes_etag_and_time, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(read__of_any_length__is_whole, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
+			read__of_a_file_that_grows_meanwhile__is_whole, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
 			read__of_a_file_of_the_kernel__is_whole, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(read__that_fails__says_how, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_a_directory_that_stays__does_not_take_it_for_another, set_up,
+			tear_down),
 		cmocka_unit_test_setup_teardown(
 			watch__of_many_changes_at_once__tells_them_all, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

@@ -374,6 +374,48 @@ static void signal__to_a_process_that_cannot_be_seen__takes_a_good_file(void **s
 	}
 }
 
+static const char *shown; /* of the descriptor */
+static int shown_fd;
+
+static int note_descriptor(int at, const char *name, int flags, mode_t mode)
+{
+	int fd = sys_real.openat(at, name, flags, mode);
+
+	if (strstr(name, "fdinfo"))
+		shown_fd = fd;
+	return fd;
+}
+
+static ssize_t read_shown(int fd, void *data, size_t len)
+{
+	if (fd != shown_fd)
+		return sys_real.read(fd, data, len);
+	assert_true(strlen(shown) < len);
+	memcpy(data, shown, strlen(shown));
+	shown_fd = -1;
+	return (ssize_t)strlen(shown);
+}
+
+/* Ended by now, or of another PID namespace, or a kernel without that line: nothing says whose. */
+static void signal__to_a_process_without_a_number_here__takes_a_good_file(void **state)
+{
+	static const char *const texts[] = {
+		"pos:\t0\nPid:\t-1\n", "pos:\t0\nPid:\t0\n", "pos:\t0\n"};
+
+	(void)state;
+	need_root();
+	sys.openat = note_descriptor;
+	sys.read = read_shown;
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++) {
+		shown = texts[i];
+		start(OTHER, OTHER, OTHER);
+		put("pid", target, OTHER, 0644);
+		refuses(-ESRCH, "cannot see whose process");
+		put("pid", target, 0, 0644);
+		sends();
+	}
+}
+
 /* ---- the text of the file ---- */
 
 static void file__is_one_line_with_a_number_over_1(void **state)
@@ -436,6 +478,7 @@ int main(void)
 		CASE(signal__to_a_thread__is_refused),
 		CASE(signal__without_pidfds__needs_a_file_of_trusted_users),
 		CASE(signal__to_a_process_that_cannot_be_seen__takes_a_good_file),
+		CASE(signal__to_a_process_without_a_number_here__takes_a_good_file),
 		CASE(file__is_one_line_with_a_number_over_1),
 		CASE(file__that_cannot_be_read__says_why),
 	};

@@ -591,6 +591,15 @@ static void group__umask_and_directory__are_its_own(void **state)
 	assert_string_equal(o.output, expected);
 }
 
+/* As root it may need rights that its file gives it; anybody else's may gain none. */
+static void program__gains_no_rights_unless_the_agent_is_root(void **state)
+{
+	struct outcome o = script("grep NoNewPrivs /proc/self/status", NULL);
+
+	(void)state;
+	assert_string_equal(o.output, geteuid() ? "NoNewPrivs:\t1\n" : "NoNewPrivs:\t0\n");
+}
+
 /* ---- what they leave ---- */
 
 /* Waits until a process that is not our child is dead (somebody else reaps it). */
@@ -649,6 +658,22 @@ static void children__of_one_that_is_asked_to_end__are_asked_too(void **state)
 	run_out(&o);
 	assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
 	assert_string_equal(o.output, "child\nleader\n");
+}
+
+/* One that left the group and its parent, as daemons do. */
+static void orphans__of_one_that_is_asked_to_end__are_asked_too(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	start_ready(&o,
+		"trap : TERM; (setsid sh -c 'trap \"echo orphan; kill -9 $1; exit 0\" TERM; echo > "
+		"$0; " SPIN "' $1 $$ &); " SPIN,
+		(struct process_options){0});
+	ahead_ms = LONG_MS;
+	run_out(&o);
+	assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
+	assert_non_null(strstr(o.output, "orphan\n"));
 }
 
 static void children__in_a_session_of_their_own__are_killed_too(void **state)
@@ -1138,9 +1163,11 @@ int main(void)
 		CASE(environment__too_large__is_refused),
 		CASE(signals__of_the_agent__are_not_inherited),
 		CASE(group__umask_and_directory__are_its_own),
+		CASE(program__gains_no_rights_unless_the_agent_is_root),
 		CASE(children__that_hold_the_pipe__are_killed_and_not_waited_for),
 		CASE(children__of_one_that_is_killed_by_term__are_killed_with_it),
 		CASE(children__of_one_that_is_asked_to_end__are_asked_too),
+		CASE(orphans__of_one_that_is_asked_to_end__are_asked_too),
 		CASE(children__in_a_session_of_their_own__are_killed_too),
 		CASE(children__that_are_left__are_logged_once_a_minute),
 		CASE(children__in_a_session_of_their_own__end_with_the_limit),

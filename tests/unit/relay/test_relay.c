@@ -350,6 +350,7 @@ static void subscriber__that_comes_late__gets_the_last_message_of_its_topics(voi
 	relay_changed(b->r, "web", "1");
 	relay_changed(b->r, "web2", "1");
 	relay_changed(b->r, "db", "1");
+	relay_changed(b->r, "zone", "1"); /* behind them in the order */
 	pass(b, 100);
 	relay_changed(b->r, "web", "2");
 	pass(b, 100);
@@ -675,6 +676,8 @@ static void upstream__message__says_how_many_relays_it_came_through(void **state
 {
 	struct push_message m = {.epoch = "e", .hops = PUSH_MAX_HOPS - 2};
 	struct bench *b = bench_open(0);
+	struct captured errors;
+	char text[1024];
 
 	(void)state;
 	relay_changed(b->r, "own", "1");
@@ -690,7 +693,13 @@ static void upstream__message__says_how_many_relays_it_came_through(void **state
 	pass(b, RELAY_PAUSE_MS);
 	assert_int_equal(nth(b, "web", 2)->m.hops, 0);
 	m.hops = PUSH_MAX_HOPS;
+	errors = captured_begin(STDERR_FILENO);
 	relay_heard(b->r, 0, "up", "web", &m);
+	captured_read(&errors, text, sizeof(text));
+	captured_end(&errors);
+	assert_int_equal(count_lines(text, "dropped what came through too many relays: is an "
+					   "upstream fed by this relay, in a circle? upstream="),
+		1);
 	pass(b, HEARTBEAT);
 	assert_int_equal(times(b, "web"), 3);
 	assert_int_equal(relay_counts(b->r)->circled, 1);

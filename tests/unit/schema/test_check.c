@@ -68,6 +68,26 @@ static void without_places(const char *report, char ret[4096])
 	ret[len] = '\0';
 }
 
+/* A line of the report stays one, and a path says which key it is, as in a JSON pointer. */
+static void path__of_an_odd_key__holds_no_control_character(void **state)
+{
+	char value[64], expected[64], report[4096];
+
+	(void)state;
+	for (unsigned c = 1; c < 0x80; c++) {
+		if (c >= 0x20 && c < 0x7e && c != '~' && c != '/')
+			continue;
+		snprintf(value, sizeof(value), "{\"a\\x%02xb\": x}", c);
+		without_places(checked("{additionalProperties: {type: integer}}", value), report);
+		snprintf(expected, sizeof(expected), "/a%sb: ",
+			c == '~'   ? "~0"
+			: c == '/' ? "~1"
+				   : "?");
+		if (strncmp(report, expected, strlen(expected)) != 0)
+			fail_msg("%s is not about %s", report, expected);
+	}
+}
+
 /* The children that are left over, across the words that note the others. */
 static const unsigned left[] = {0, 63, 64, 65, 127, 128, MANY - 1};
 
@@ -239,6 +259,7 @@ static void memory__that_runs_out_once__is_said_or_was_not_needed(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(path__of_an_odd_key__holds_no_control_character),
 		cmocka_unit_test(
 			unevaluated__of_many_children__are_those_that_no_keyword_evaluated),
 		cmocka_unit_test(enum__that_is_longer_than_a_sentence__is_cut_in_it),

@@ -269,6 +269,7 @@ static const struct row server_rows[] = {
 	{"tls", "tls: {ca: /a}", "tls: {ca: /a, min_version: '1.3'}", "urls: ['https://s']"},
 	{"auth", "auth: {headers: {A: b, C: d}}", "auth: {headers: {A: b}}", NULL},
 	{"auth", "auth: {headers: {A: b}}", "auth: {headers: {A: c}}", NULL},
+	{"auth", "auth: {headers: {A: b}}", "auth: {headers: {B: b}}", NULL},
 	{"insecure", "insecure: true", "insecure: false", NULL},
 	{"watch", "watch: true", "watch: false", "kind: consul, urls: ['http://s']"},
 	{"region", "region: a", "region: b", "kind: s3, urls: ['http://s']"},

@@ -252,25 +252,27 @@ static void reference__to_a_bad_value__is_named(void **state)
 
 static void env_file__says_what_the_environment_does_not(void **state)
 {
+	static const char more[] =
+		"configs: {db: {url: 'http://h/db', file: '${PULLET_E}', interval: '${PULLET_Q}', "
+		"topic: 'a${PULLET_U}b'}}\n";
 	struct settings *s;
 	char part[SCRATCH_PATH + 16];
 
 	(void)state;
 	environment_has("# of this host\n\n  PULLET_E=/run/first.yaml\r\nPULLET_T=1s\n"
-			"PULLET_E=/run/second.yaml\nPULLET_Q='11s'\nPULLET_R=\"web # 2\"\n");
+			"PULLET_E=/run/second.yaml\nPULLET_Q='11s'\nPULLET_R=\"web # 2\"\n"
+			"PULLET_U=\"\n"); /* one quote quotes nothing */
 	setenv("PULLET_T", "30s", 1);
 	unsetenv("PULLET_E");
 	snprintf(part, sizeof(part), "%s/conf.d", dir);
 	assert_int_equal(mkdir(part, 0700), 0);
-	scratch_write(part, "a.yaml",
-		"configs: {db: {url: 'http://h/db', file: '${PULLET_E}', interval: "
-		"'${PULLET_Q}'}}\n",
-		82);
+	scratch_write(part, "a.yaml", more, strlen(more));
 	s = load_with("    interval: ${PULLET_T}\nenv_file: %s/environment\n", dir);
 	assert_non_null(s);
 	assert_int_equal(s->configs[0]->interval_ms, 30000);
 	assert_string_equal(s->configs[1]->file, "/run/second.yaml");
 	assert_int_equal(s->configs[1]->interval_ms, 11000);
+	assert_string_equal(s->configs[1]->topic, "a\"b");
 	settings_free(s);
 }
 

@@ -274,6 +274,8 @@ static void parse__bad_value__names_place_and_remedy(void **state)
 		{"durability:", "16: durability must be one of normal, strict"},
 		{"mode: 0666", "11: mode: \"0666\" lets others write the file: only its owner "
 			       "may, as in \"0640\""},
+		{"mode: 0041",
+			"11: mode: \"0041\" keeps the owner from reading the file: add 0400"},
 		{"mode: 0o640", "11: mode: \"0o640\" is not a file mode: write three or four octal "
 				"digits, such as \"0640\""},
 		{"owner: no-such-user-here", "12: owner: \"no-such-user-here\" names a user that "
@@ -1373,6 +1375,9 @@ static void servers__bad__names_place_and_remedy(void **state)
 			"47: user: \"a:b\" holds a ':', which ends a user's name in HTTP"},
 		{"urls: ['http://h'], auth: {headers: {If-None-Match: x}}",
 			"43: header \"If-None-Match\" is a header that the agent sets itself"},
+		{"urls: ['http://h'], auth: {headers: [{A: b}]}",
+			"42: headers must be a mapping, but it is a list: remove the dash, or the "
+			"brackets"},
 		{"urls: ['http://h'], auth: {headers: {'a b': x}}",
 			"43: header \"a b\" is not a header name: letters, digits and '-', at most "
 			"64"},

@@ -140,6 +140,26 @@ static void load__of_a_version__finds_the_bytes_of_each_part(void **state)
 	candidate_free(NULL);
 }
 
+static void copy__has_bytes_of_its_own(void **state)
+{
+	struct candidate *copy;
+	struct work w;
+
+	(void)state;
+	begin(&w, TWO);
+	add(&w, "yaml", "a: 1\n");
+	add(&w, "yaml", "b: 22\n");
+	load(&w, "");
+	copy = candidate_copy(w.candidate);
+	assert_non_null(copy);
+	candidate_free(w.candidate);
+	w.candidate = copy;
+	assert_int_equal(copy->body.len, 11);
+	assert_memory_equal(copy->pieces[0].data, "a: 1\n", 5);
+	assert_memory_equal(copy->pieces[1].data, "b: 22\n", 6);
+	assert_gives(&w, "a: 1\nb: 22\n");
+}
+
 static void product__behind_the_parts__is_put_there_once(void **state)
 {
 	struct candidate *c;
@@ -394,6 +414,29 @@ static void text__that_the_format_cannot_hold__is_refused_with_a_sentence(void *
 	}
 }
 
+/* A document may become so many bytes in another form, and no more. */
+static void text__of_more_than_may_be_made__is_refused(void **state)
+{
+	static const char *const formats[] = {"json", "yaml", "env", "properties"};
+	char settings[1024];
+	struct work w;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(formats) / sizeof(formats[0]); i++)
+		for (int less = 0; less < 2; less++) {
+			snprintf(settings, sizeof(settings), CONFIG "    format: %s\n", formats[i]);
+			begin(&w, settings);
+			add(&w, "yaml", DOCUMENT);
+			load(&w, "");
+			assert_int_equal(outputs(&w, false), 0);
+			w.settings->configs[0]->max_made =
+				candidate_text(w.candidate)->len - (size_t)less;
+			candidate_drop_outputs(w.candidate);
+			assert_int_equal(outputs(&w, false), less ? -EMSGSIZE : 0);
+			end(&w);
+		}
+}
+
 /* ---- the snapshot ---- */
 
 static void outputs__with_a_snapshot__has_the_values_of_the_whole(void **state)
@@ -575,6 +618,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(load__of_a_version__finds_the_bytes_of_each_part),
 		cmocka_unit_test(load__of_one_that_is_not_there__says_which),
+		cmocka_unit_test(copy__has_bytes_of_its_own),
 		cmocka_unit_test(product__behind_the_parts__is_put_there_once),
 		cmocka_unit_test(compose__of_other_layers_than_are_configured__is_refused),
 		cmocka_unit_test(text__per_format__is_written_anew_unless_verbatim),
@@ -585,6 +629,7 @@ int main(void)
 		cmocka_unit_test(text__of_a_set__is_none),
 		cmocka_unit_test(text__that_a_program_made__counts_only_while_that_is_the_format),
 		cmocka_unit_test(text__that_the_format_cannot_hold__is_refused_with_a_sentence),
+		cmocka_unit_test(text__of_more_than_may_be_made__is_refused),
 		cmocka_unit_test(outputs__with_a_snapshot__has_the_values_of_the_whole),
 		cmocka_unit_test(compare__names_each_key_once),
 		cmocka_unit_test(compare__with_nothing_or_of_bytes__takes_all_for_changed),

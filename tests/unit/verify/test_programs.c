@@ -443,6 +443,7 @@ static void check__where_the_candidate_cannot_be_written__does_not_begin(void **
 		assert_int_equal(start(&w), -ENOENT);
 		assert_non_null(strstr(w.why, "/none"));
 		assert_non_null(strstr(w.why, "No such file"));
+		assert_true(strstr(w.why, "/none") < strstr(w.why, ": No such file"));
 		assert_null(w.trial);
 		end(&w);
 	}

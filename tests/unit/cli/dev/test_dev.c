@@ -215,6 +215,43 @@ static void program__that_is_killed__ends_all(void **state)
 		beside.log, "pullet dev: pullet serve was ended from outside: start this again\n");
 }
 
+/* A server that writes what somebody may have to read, and much else, then fails. */
+static int play_server(void)
+{
+	fputs("<6>changed path=web.yaml version=1\n<6>removed path=web.yaml\n"
+	      "<4>pullet serve: the disk is full\na sentence\n<\n",
+		stderr);
+	printf("on http://127.0.0.1:9, it is said\nserving nothing\n"
+	       "serving 1 file on http://127.0.0.1:1\nit is publishing on tcp://127.0.0.1:9\n"
+	       "publishing on tcp://127.0.0.1:2\n\nserving 1 file on http://127.0.0.1:3\n"
+	       "publishing on tcp://127.0.0.1:4\n");
+	fflush(stdout);
+	return 5;
+}
+
+static void server__is_quoted_where_it_matters_and_its_failure_is_the_end(void **state)
+{
+	char text[512];
+
+	(void)state;
+	put("web.yaml", "a: 1\n");
+	setenv("PLAYED_SERVER", "1", 1);
+	DEV(NULL, docs);
+	unsetenv("PLAYED_SERVER");
+	assert_int_equal(command.code, 5);
+	snprintf(text, sizeof(text),
+		"serving %s on http://127.0.0.1:1, changes are pushed on tcp://127.0.0.1:2\n",
+		docs);
+	assert_shows(beside.log, text);
+	assert_int_equal(beside_count("serving "), 1);
+	assert_int_equal(beside_count("tcp://"), 1);
+	assert_shows(beside.log, "pullet dev: the disk is full\n");
+	assert_shows(beside.log, "pullet dev: a sentence\n");
+	assert_shows(beside.log, "pullet dev: <\n");
+	assert_null(strstr(beside.log, "path="));
+	assert_null(strstr(beside.log, "from outside"));
+}
+
 static void address__that_is_taken__is_named(void **state)
 {
 	char text[128];
@@ -302,6 +339,7 @@ int main(int argc, char **argv)
 		CASE(directory__is_served__and_each_value_that_changes_is_printed),
 		CASE(example__is_made_and_what_to_try_changes_it),
 		CASE(program__that_is_killed__ends_all),
+		CASE(server__is_quoted_where_it_matters_and_its_failure_is_the_end),
 		CASE(address__that_is_taken__is_named),
 		CASE(directory__that_cannot_be_served__is_an_error_with_a_remedy),
 		CASE(machine__without_pulletd_or_a_place__is_told_what_to_do),
@@ -310,6 +348,8 @@ int main(int argc, char **argv)
 	char name[] = "pullet serve";
 
 	if (argc > 1 && strcmp(argv[1], "serve") == 0) {
+		if (getenv("PLAYED_SERVER"))
+			return play_server();
 		argv[1] = name;
 		return cli_serve(argc - 1, argv + 1);
 	}

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <linux/capability.h>
 #include <sys/syscall.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <grp.h>
 #include <pwd.h>
@@ -21,6 +22,22 @@
 #define WEB(members) "{\"name\":\"web\"," members "}"
 
 static struct doctor_unit unit;
+static int groups_of_user; /* so many more than the doctor has room for */
+
+int getgrouplist(const char *user, gid_t group, gid_t *groups, int *count)
+{
+	static int (*real)(const char *name, gid_t first, gid_t *to, int *n);
+
+	if (groups_of_user == 0) {
+		if (!real)
+			real = (__typeof__(real))dlsym(RTLD_NEXT, "getgrouplist");
+		return real(user, group, groups, count);
+	}
+	for (int i = 0; i < *count; i++)
+		groups[i] = group + (gid_t)i;
+	*count = groups_of_user;
+	return -1;
+}
 
 void doctor_unit_read(struct doctor *d)
 {
@@ -442,6 +459,16 @@ static void socket__of_a_service_that_does_not_run__counts_its_user(void **state
 	assert_string_equal(doctor.who.name, "root");
 	assert_int_equal(doctor.who.gid, 0);
 	assert_int_equal(doctor.who.capabilities, UINT64_MAX);
+	snprintf(unit.user, sizeof(unit.user), "nobody");
+	snprintf(unit.more_groups, sizeof(unit.more_groups), "sys");
+	groups_of_user = DOCTOR_GROUPS + 3;
+	examine_status(NULL);
+	groups_of_user = 0;
+	assert_int_equal(doctor.who.group_count, DOCTOR_GROUPS);
+	unit.more_groups[0] = '\0';
+	snprintf(unit.user, sizeof(unit.user), "?");
+	examine_status(NULL);
+	assert_non_null(strstr(text, "there is no user ?, which the service is to run as"));
 	snprintf(unit.user, sizeof(unit.user), "no-such-user");
 	examine_status(NULL);
 	assert_non_null(strstr(text,

@@ -3,6 +3,9 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <errno.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -13,10 +16,40 @@
 static const char *url;
 static struct pulls pulls;
 static pid_t server;
+static const char *closed; /* the end of the path that we may not read; NULL = none */
+static bool slow;          /* each look at the clock takes a while */
+
+int access(const char *name, int mode)
+{
+	size_t len = strlen(name), end = closed ? strlen(closed) : 0;
+
+	if (closed && len >= end && strcmp(name + len - end, closed) == 0) {
+		errno = EACCES;
+		return -1;
+	}
+	return (int)syscall(SYS_faccessat, AT_FDCWD, name, mode);
+}
+
+int clock_gettime(clockid_t clock, struct timespec *ret)
+{
+	static long more_ms;
+	int r = (int)syscall(SYS_clock_gettime, clock, ret);
+
+	if (slow && clock == CLOCK_BOOTTIME) {
+		more_ms += 2;
+		ret->tv_sec += more_ms / 1000;
+		ret->tv_nsec += more_ms % 1000 * 1000000;
+		ret->tv_sec += ret->tv_nsec / 1000000000;
+		ret->tv_nsec %= 1000000000;
+	}
+	return r;
+}
 
 static int set_up(void **state)
 {
 	alarm(30);
+	closed = NULL;
+	slow = false;
 	played_open();
 	url = played_listen_tcp();
 	examined_set_up(state);
@@ -271,6 +304,49 @@ static void files_and_receipts__are_asked_for_too(void **state)
 	assert_int_equal(pulls.count, 1);
 }
 
+static void server__whose_password_we_may_not_read__is_not_asked(void **state)
+{
+	(void)state;
+	put_file("w.yaml", 0600);
+	put_file("password", 0600);
+	closed = "/password";
+	doctor.who.can_try = false;
+	ask_for("report: {server: u, host: h1}\n",
+		"  a: {from: [{server: f, path: /w.yaml}], type: bytes, file: /nowhere/a}\n");
+	assert_int_equal(pull_of("/w.yaml", 0)->cause, KIND_CAUSE_NONE);
+	assert_int_equal(pull_of("/pullet/agents/h1", 0)->state, DOCTOR_PULL_SKIPPED);
+	assert_int_equal(played.log->count, 0);
+	for (size_t i = 0; i < doctor.settings->server_count; i++)
+		assert_int_equal(pulls.upstreams[i].closed,
+			strcmp(doctor.settings->servers[i]->name, "u") == 0);
+}
+
+static void address__is_as_slow_as_the_slowest_of_its_answers(void **state)
+{
+	const struct doctor_pull_address *a;
+	uint64_t slowest_ms = 0;
+
+	(void)state;
+	slow = true;
+	played_answers("GET /a", 200, "a: 1\n");
+	played_answers("GET /b", 200, "b: 1\n");
+	ask_for("", "  a: {from: [{server: m, path: /a}, {server: m, path: /b}], type: yaml, "
+		    "snapshot: true}\n  b: {from: [{server: n, path: /c}], type: yaml, snapshot: "
+		    "true}\n");
+	slow = false;
+	a = &pulls.upstreams[0].addresses[0];
+	for (size_t i = 0; i < 2; i++) {
+		const struct doctor_pull *p = pull_of(i ? "/b" : "/a", 0);
+
+		assert_true(p->took_ms > 0);
+		slowest_ms = p->took_ms > slowest_ms ? p->took_ms : slowest_ms;
+	}
+	assert_int_equal(a->slowest_ms, slowest_ms);
+	assert_int_equal(a->certificates_end_ms, 0);
+	assert_int_equal(pull_of("/c", 0)->cause, KIND_CAUSE_UNREACHABLE);
+	assert_int_equal(pulls.upstreams[1].addresses[0].slowest_ms, 0); /* it did not answer */
+}
+
 static void login__that_has_expired__is_made_again(void **state)
 {
 	(void)state;
@@ -303,6 +379,8 @@ int main(void)
 		CASE(address__that_is_dead__is_asked_once),
 		CASE(time__that_is_up__ends_what_runs_and_what_waits),
 		CASE(files_and_receipts__are_asked_for_too),
+		CASE(server__whose_password_we_may_not_read__is_not_asked),
+		CASE(address__is_as_slow_as_the_slowest_of_its_answers),
 		CASE(login__that_has_expired__is_made_again),
 	};
 

@@ -250,6 +250,9 @@ static void wait__for_what_enough_hosts_run__ends_at_once(void **state)
 		"--etcd", url);
 	assert_ended(CLI_OK,
 		"web: 1 of 3 hosts run v2 (33.3%), 1 rejected what the server has, 1 silent\n", "");
+	RUN(cli_fleet, "pullet fleet", "wait", "web", "--version", "v2", "--percent", "0.001",
+		"--etcd", url);
+	assert_int_equal(command.code, CLI_OK);
 }
 
 static void wait__that_takes_too_long__shows_who_is_behind(void **state)
@@ -571,6 +574,8 @@ static void options__that_do_not_fit__are_misused(void **state)
 		{"a", "b", NULL, "one config at most"},
 		{"wait", "web", NULL, "name one config, and the --version to wait for"},
 		{"wait", "web", "--percent=101", "--percent takes a number above 0 and up to 100"},
+		{"wait", "web", "--percent=0.000", "--percent takes a number above 0"},
+		{"wait", "web", "--percent=100.001", "--percent takes a number above 0"},
 		{"wait", "web", "--percent=.5", "--percent takes a number"},
 		{"wait", "web", "--percent=1.2345", "--percent takes a number"},
 		{"forget", "a b", NULL, "the host's name "},

@@ -110,6 +110,24 @@ static void keygen__misused__says_how(void **state)
 	assert_shows(command.err, "--password-file goes with --sign");
 }
 
+/* The number of a key and the key itself, which its public text has one after the other. */
+static void keygen__again__makes_another_key(void **state)
+{
+	char made[3][256];
+	const char *const names[] = {"a", "b", "c"};
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		RUN(cli_keygen, "pullet keygen", "--sign", in_dir(names[i]));
+		assert_int_equal(command.code, CLI_OK);
+		snprintf(made[i], sizeof(made[i]), "%.200s", command.out);
+		for (size_t k = 0; k < i; k++) {
+			assert_memory_not_equal(made[k] + 3, made[i] + 3, 10);
+			assert_memory_not_equal(made[k] + 14, made[i] + 14, 42);
+		}
+	}
+}
+
 /* ---- sign ---- */
 
 static void sign__names_the_path_and_a_number_that_grows(void **state)
@@ -350,6 +368,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(keygen__makes_a_pair_that_only_its_owner_reads),
 		CASE(keygen__never_overwrites),
+		CASE(keygen__again__makes_another_key),
 		CASE(keygen__misused__says_how),
 		CASE(sign__names_the_path_and_a_number_that_grows),
 		CASE(sign__over_what_is_no_signature_of_the_key__takes_the_time),

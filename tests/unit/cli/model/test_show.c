@@ -288,6 +288,12 @@ static void notes__of_each_kind__are_a_sentence(void **state)
 		{"\"state\":\"ok\",\"last_error\":\"refused\"", "  refused\n"},
 		{"\"state\":\"ok\",\"last_error\":\"refused\\nnow\",\"cause\":\"unreachable\"",
 			"  unreachable: refused\n    now\n"},
+		{"\"state\":\"ok\",\"last_error\":\"down\",\"cause\":\"unreachable\",\"url\":"
+		 "\"https://u:p@h:8/x?token=1\"",
+			"  unreachable: down (at https://h:8)\n"},
+		{"\"state\":\"ok\",\"last_error\":\"full\",\"cause\":\"this host\",\"url\":"
+		 "\"https://h:8/x\"",
+			"  this host: full\n"},
 		{"\"state\":\"ok\",\"last_error\":\"no\",\"rejected\":{\"by\":\"schema\","
 		 "\"version\":\"v2\",\"why\":\"no\",\"is_last_error\":true}",
 			"  the server's version v2 is rejected by the schema: no\n"},
@@ -428,6 +434,10 @@ static void agent__that_is_well__has_none(void **state)
 	read_status("{\"configs\":[],\"configuration\":{\"error\":\"bad\",\"errors\":1}}");
 	show_agent(&shown, &out);
 	assert_out("the new configuration is rejected, keeping the old one: bad\n");
+	read_status("{\"configs\":[],\"configuration\":{\"error\":\"bad\",\"errors\":2}}");
+	show_agent(&shown, &out);
+	assert_out("the new configuration is rejected, keeping the old one: bad (2 errors; "
+		   "pulletd -t prints them)\n");
 	assert_false(show_push_is_good(&shown));
 	show_push(&shown, &out);
 	assert_out("not configured");

@@ -944,6 +944,25 @@ static void abort__before_a_version_came__holds_all(void **state)
 		"until another rollout is started\n");
 }
 
+static int say_way_back_from_7(int argc, char **argv)
+{
+	const struct plan p = {.state = PLAN_ABORTED, .version = "7"};
+	struct tally t = {.outside.stands[TALLY_RUNS] = 1};
+
+	(void)argc;
+	drive_say_way_back(argv[0], &p, &t);
+	return CLI_OK;
+}
+
+static void abort__of_a_version_with_a_short_name__says_the_way_back(void **state)
+{
+	(void)state;
+	RUN(say_way_back_from_7, "pullet rollout abort");
+	assert_ended(CLI_OK, "",
+		"pullet rollout abort: 1 host runs 7: put the version before back on its server, "
+		"and it reaches all hosts at once: only 7 is held back now\n");
+}
+
 static void abort__of_a_finished_rollout__holds_it_back_from_new_hosts(void **state)
 {
 	(void)state;
@@ -1216,6 +1235,7 @@ int main(void)
 		CASE(abort__says_the_way_back_and_notes_the_bytes),
 		CASE(abort__whose_receipts_cannot_be_read__holds_it_by_its_name),
 		CASE(abort__before_a_version_came__holds_all),
+		CASE(abort__of_a_version_with_a_short_name__says_the_way_back),
 		CASE(abort__of_a_finished_rollout__holds_it_back_from_new_hosts),
 		CASE(status__of_a_paused_rollout__shows_its_waves_and_its_fleet),
 		CASE(status__says_who_drives_it),

@@ -242,6 +242,32 @@ static void listen_for_changes(int printed)
 	listening_close();
 }
 
+static void read_configuration(int printed)
+{
+	const char *text = read_until(printed, "    guard: ");
+
+	snprintf(played.log->body, sizeof(played.log->body), "%s", text);
+}
+
+static void serve__at_all_addresses__prints_a_configuration_with_its_name(void **state)
+{
+	char name[256] = "", http[300], push[300];
+
+	(void)state;
+	assert_int_equal(gethostname(name, sizeof(name) - 1), 0);
+	scratch_write(played.dir, "web.yaml", "port: 1\n", 8);
+	command.peer = read_configuration;
+	RUN(cli_serve, "pullet serve", played.dir, "--http", "0.0.0.0:0", "--push",
+		"tcp://0.0.0.0:0", "--insecure");
+	assert_int_equal(command.code, CLI_OK);
+	snprintf(http, sizeof(http), "http://%s:", name);
+	snprintf(push, sizeof(push), "tcp://%s:", name);
+	assert_shows(played.log->body, "# a configuration for the agent");
+	assert_shows(strstr(played.log->body, "# a configuration"), http);
+	assert_shows(strstr(played.log->body, "# a configuration"), push);
+	assert_null(strstr(strstr(played.log->body, "# a configuration"), "0.0.0.0"));
+}
+
 static void serve__publishes_what_changes(void **state)
 {
 	(void)state;
@@ -359,6 +385,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(serve__answers_as_an_origin),
 		CASE(serve__of_a_file_that_just_changed__sends_no_time),
+		CASE(serve__at_all_addresses__prints_a_configuration_with_its_name),
 		CASE(serve__publishes_what_changes),
 		CASE(serve__of_what_it_cannot__says_what_to_do),
 		CASE(serve__at_a_port_that_is_taken__names_the_option),

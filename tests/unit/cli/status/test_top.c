@@ -4,13 +4,17 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <pty.h>
+#include <sys/ioctl.h>
+#include <termios.h>
 
 #include <cmocka.h>
 
 #include "cli/common/cli.h"
 #include "cli/status/screen.h"
 #include "cli/text/terminal.h"
-#include "tests/unit/fixture/command.h"
+#include "tests/unit/fixture/beside.h"
+
+#define BESIDE(run, act, ...) beside_run(run, act, (const char *const[]){__VA_ARGS__, NULL})
 
 #define STATUS                                                                                     \
 	"{\"version\":\"0.1.0\",\"host\":\"h1\",\"pid\":7,\"uptime_ms\":60000,\"configuration\":{" \
@@ -24,6 +28,7 @@
 
 static struct document *document;
 static struct screen view;
+static char screen_text[65536];
 
 static int set_up(void **state)
 {
@@ -203,6 +208,112 @@ static void top__ends_at_q(void **state)
 	assert_int_equal(command.code, CLI_OK);
 	read_terminal(master, text, sizeof(text));
 	assert_shows(text, "s order: name");
+}
+
+/* ---- its signals ---- */
+
+static int far_end;
+static int ended_by;
+static struct termios found; /* the terminal, as it is before */
+
+/* Reads the terminal until this text has come; what is behind it is for the next call. */
+static void await_on_terminal(const char *words)
+{
+	size_t len = strlen(screen_text), size = sizeof(screen_text) - 1;
+	char *found_at;
+	ssize_t n;
+
+	while (!(found_at = strstr(screen_text, words)) &&
+		(n = read(far_end, screen_text + len, size - len)) > 0) {
+		len += (size_t)n;
+		screen_text[len] = '\0';
+	}
+	assert_shows(screen_text, words);
+	found_at += strlen(words);
+	memmove(screen_text, found_at, strlen(found_at) + 1);
+}
+
+static bool is_as_found(void)
+{
+	struct termios now;
+
+	assert_int_equal(tcgetattr(terminal, &now), 0);
+	return now.c_lflag == found.c_lflag;
+}
+
+static void open_terminal(void)
+{
+	const struct winsize size = {.ws_col = 100, .ws_row = 20};
+
+	assert_int_equal(openpty(&far_end, &terminal, NULL, NULL, &size), 0);
+	assert_int_equal(tcgetattr(terminal, &found), 0);
+	setenv("TERM", "xterm", 1);
+	screen_text[0] = '\0';
+}
+
+static void close_terminal(void)
+{
+	close(terminal);
+	close(far_end);
+}
+
+static void end_it(void)
+{
+	await_on_terminal("2 configs");
+	assert_false(is_as_found());
+	beside_signal(ended_by);
+	await_on_terminal("\033[?1049l");
+}
+
+static void screen__is_given_back_at_the_signals_that_end_it(void **state)
+{
+	static const int signals[] = {SIGTERM, SIGINT, SIGQUIT, SIGHUP};
+
+	(void)state;
+	played_answers("GET /v1/status", 200, STATUS);
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		open_terminal();
+		ended_by = signals[i];
+		BESIDE(run_on_terminal, end_it, "pullet top");
+		assert_int_equal(command.code, CLI_OK);
+		assert_true(is_as_found());
+		close_terminal();
+	}
+}
+
+/* The shell gets the terminal as it was, and what is drawn afterwards fits a window that has
+ * another size by then. */
+static void stop_and_continue_it(void)
+{
+	const struct winsize narrow = {.ws_col = 20, .ws_row = 20};
+	int status;
+
+	await_on_terminal("2 configs: 1 ok, 1 stale; the worst is beta");
+	beside_signal(SIGTSTP);
+	await_on_terminal("\033[?1049l");
+	assert_int_equal(waitpid(beside.pid, &status, WUNTRACED), beside.pid);
+	assert_true(WIFSTOPPED(status));
+	assert_true(is_as_found());
+	beside_signal(SIGCONT);
+	await_on_terminal("\033[?1049h");
+	await_on_terminal("2 configs: 1 ok, 1 stale; the worst is beta");
+	assert_false(is_as_found());
+	assert_int_equal(ioctl(terminal, TIOCSWINSZ, &narrow), 0);
+	beside_signal(SIGWINCH);
+	await_on_terminal("2 configs: 1 ok, ...");
+	beside_signal(SIGTERM);
+	await_on_terminal("\033[?1049l");
+}
+
+static void top__that_is_stopped__gives_the_screen_back_until_it_goes_on(void **state)
+{
+	(void)state;
+	played_answers("GET /v1/status", 200, STATUS);
+	open_terminal();
+	BESIDE(run_on_terminal, stop_and_continue_it, "pullet top", "--interval", "1h");
+	assert_int_equal(command.code, CLI_OK);
+	assert_true(is_as_found());
+	close_terminal();
 }
 
 /* ---- the screen ---- */
@@ -397,6 +508,8 @@ int main(void)
 		CASE(top__without_a_terminal__names_the_other_way),
 		CASE(top__on_a_terminal__takes_the_screen_and_gives_it_back),
 		CASE(top__ends_at_q),
+		CASE(screen__is_given_back_at_the_signals_that_end_it),
+		CASE(top__that_is_stopped__gives_the_screen_back_until_it_goes_on),
 		SCREEN(s__goes_through_all_orders),
 		SCREEN(filter__shows_what_has_it_in_name_state_or_error),
 		SCREEN(arrows__scroll_and_stop_at_the_ends),
