@@ -70,6 +70,12 @@ static void take_events(int fd)
 		;
 }
 
+/* There is nothing at a path, which this errno says. */
+static bool leads_nowhere(int error)
+{
+	return error == ENOENT || error == ENOTDIR || error == ELOOP;
+}
+
 /* Watches the deepest directory above a path that is there. Its number, or -errno. */
 static int watch_above(int fd, const char *path)
 {
@@ -80,8 +86,7 @@ static int watch_above(int fd, const char *path)
 	do {
 		at = dirname(at);
 		wd = inotify_add_watch(fd, at, OF_DIR);
-	} while (wd < 0 && (errno == ENOENT || errno == ENOTDIR) && strcmp(at, "/") != 0 &&
-		 strcmp(at, ".") != 0);
+	} while (wd < 0 && leads_nowhere(errno) && strcmp(at, "/") != 0 && strcmp(at, ".") != 0);
 	return wd < 0 ? -errno : wd;
 }
 
@@ -120,7 +125,7 @@ static int watch_file_or_above(int fd, const char *path)
 
 	for (unsigned turns = 0; turns < MAX_TURNS; turns++) {
 		r = watch_this_file(fd, path);
-		if (r != -ENOENT && r != -ENOTDIR && r != -EACCES)
+		if (r != -EACCES && !leads_nowhere(-r))
 			return r;
 		before = wd;
 		wd = watch_above(fd, path);

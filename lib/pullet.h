@@ -77,7 +77,8 @@ int pullet_open(const char *config_or_path, unsigned flags, struct pullet **ret_
 /* Moves to the newest version. 1 moved, 0 already newest (one atomic load), or -errno as
  * pullet_open(), once for each thing that is wrong: the version that is open stays in use. But
  * -EIDRM (withdrawn) each time, until the config comes back (1): whether to go on with the last
- * values is for the application to decide. */
+ * values is for the application to decide; and each time, too, what the system refuses (-EMFILE,
+ * -ENOMEM, -EACCES, -ELOOP) and, without an agent's page beside the snapshot, -ENOENT. */
 int pullet_refresh(struct pullet *p);
 /* Looks a key up. 0 and *ret_value, or -ENOENT. key_len bytes of key are compared. A key is its
  * segments joined with '.', as in "servers.0.host"; a dot in a segment is written "\.". */
@@ -185,7 +186,8 @@ bool pullet_stale(const struct pullet *p);
 bool pullet_withdrawn(const struct pullet *p);
 /* Sleeps until there is a newer version than the one that is open, and moves to it. 1; 0 when
  * timeout_ms (-1 = none) has passed; or -errno (-EINTR: a signal came). -EIDRM once: the next call
- * sleeps until the config comes back. */
+ * sleeps until the config comes back. An error that pullet_refresh() returns each time comes at
+ * once each time, too: do not call it again without a pause. */
 int pullet_wait(struct pullet *p, int timeout_ms);
 /* A descriptor for an event loop (epoll, poll, libuv, libevent, asyncio): readable when there may
  * be another version, the config was withdrawn or came back, or there is a first version (the agent

@@ -101,14 +101,24 @@ static int report_unknown_command(const char *name)
 	return CLI_USAGE;
 }
 
+/* Success, if what was printed is where it belongs. */
+static int all_printed(void)
+{
+	const struct buffer nothing_more = {0};
+
+	return cli_output("pullet", &nothing_more);
+}
+
 /* Runs a command under its whole name, the prefix of getopt_long()'s messages too. */
 static int run_command_named(const struct command *c, int argc, char **argv)
 {
 	char name[32];
+	int r;
 
 	snprintf(name, sizeof(name), "pullet %s", c->name);
 	argv[0] = name;
-	return c->run(argc, argv);
+	r = c->run(argc, argv);
+	return r == CLI_OK ? all_printed() : r;
 }
 
 static bool asks_help(const char *word)
@@ -130,7 +140,7 @@ int main(int argc, char **argv)
 	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
 		printf("pullet %s\n%s\n%s\n", PULLET_VERSION, http_client_version(),
 			subscriber_version());
-		return CLI_OK;
+		return all_printed();
 	}
 	if (strcmp(name, "help") == 0 && argc > 2 && !asks_help(argv[2])) {
 		c = find_command(argv[2]);
@@ -139,7 +149,7 @@ int main(int argc, char **argv)
 	}
 	if (asks_help(name)) {
 		print_commands(stdout);
-		return CLI_OK;
+		return all_printed();
 	}
 	if (argc > 1)
 		return report_unknown_command(name);

@@ -363,7 +363,7 @@ class Export(CliCase):
 
     def test_a_full_disk_is_1(self):
         self.publish({'a': 'x' * 100000})
-        for args in (('get', 'web', 'a'), ('list', 'web'), ('export', 'web', '--format', 'sh')):
+        for args in (('get', 'web', 'a'), ('list', 'web'), ('export', 'web', '--format', 'sh'), ('help',), ('--version',), ('get', '--help')):
             with open('/dev/full', 'wb') as full:
                 self.assertEqual(subprocess.run([PULLET, *args], env=self.env, stdout=full, stderr=subprocess.DEVNULL, check=False).returncode, 1)
 

@@ -361,6 +361,25 @@ static void fd__a_directory_that_is_a_file__is_waited_for(void **state)
 	close_loop(&l);
 }
 
+static void fd__a_circle_of_symlinks__is_waited_for(void **state)
+{
+	struct loop l;
+
+	(void)state;
+	agent_put_image("circle", 1, false);
+	l = open_loop("circle", 0);
+	assert_quiet(&l);
+	assert_int_equal(unlink(agent_path("circle", ".snap")), 0);
+	assert_int_equal(symlink("circle.snap", agent_path("circle", ".snap")), 0);
+	assert_next(&l, -ELOOP);
+	assert_false(is_readable(&l, 0));
+	agent_put_image("circle", 2, false);
+	assert_next(&l, 1);
+	assert_int_equal(pullet_get_int(l.p, "n", 0), 2);
+	assert_quiet(&l);
+	close_loop(&l);
+}
+
 static void fd__a_path_without_a_directory__is_watched_from_here(void **state)
 {
 	char here[PATH_MAX];
@@ -553,6 +572,7 @@ int main(void)
 		CASE(fd__withdrawn__is_said_when_the_page_does),
 		CASE(fd__before_the_directory_is_there__is_woken_by_the_first),
 		CASE(fd__a_directory_that_is_a_file__is_waited_for),
+		CASE(fd__a_circle_of_symlinks__is_waited_for),
 		CASE(fd__a_path_without_a_directory__is_watched_from_here),
 		CASE(fd__beside_a_publisher__ends_with_the_last),
 		CASE(fd__of_an_image_that_is_replaced_while_it_is_set__follows_the_new_one),
