@@ -743,6 +743,7 @@ const char *pullet_strerror(int error)
 		{EPROTO, "not a snapshot, or one of a newer layout than this library knows"},
 		{EINVAL, "not the name of a config, or unknown flags; of pullet_write(): a path "
 			 "without a '/', or entries with one key, or without key_len"},
+		{ELOOP, "a circle of symlinks is in the place of the snapshot, or above it"},
 		{ENOMEM, "out of memory"},
 		{EINTR, "a signal came"},
 		{EMFILE, "no descriptor is free, or no inotify instance of this user: see "
@@ -755,5 +756,5 @@ const char *pullet_strerror(int error)
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		if (table[i].error == positive)
 			return table[i].text;
-	return "the operating system refused: see errno";
+	return "the operating system refused: strerror() of the error says why";
 }

@@ -194,7 +194,9 @@ servers:
         self.flaws += [f'{name}: version {self.n[name]} never came, it is {self.value(name)}' for name in late]
 
     def quiet(self):
-        """Of the agent: descriptors by kind, files, threads; the descriptors of each reader."""
+        """Of the agent: descriptors by kind, files, threads; the descriptors of each reader. With its idle connections: also to a server that
+        has just been started again."""
+        self.until(lambda: self.agent.cli('refresh', '--wait')[0] == 0, 'not all servers answer')
         return (measure.wait_for_quiet(self.agent), measure.count_files(self.sampler.places), measure.read_status(self.agent.pid)['Threads'],
                 {language: sum(measure.descriptors(program.pid).values()) for language, program in self.readers.items()})
 
