@@ -86,10 +86,12 @@ static void note_result(
 void run_note_failure(struct config *c, const char *what, const char *why)
 {
 	c->status.failed_here = true;
-	if (c->run.state != RUN_IDLE)
+	if (c->run.state != RUN_IDLE) {
 		note_result(c, CONFIG_FAILED, what, why);
-	else
-		config_report_failure(c, what, why);
+		return;
+	}
+	c->run.cause = KIND_CAUSE_NONE; /* of the run before: this is no fault of its server */
+	config_report_failure(c, what, why);
 }
 
 void run_note_rejection(struct config *c, const char *what, const char *why)

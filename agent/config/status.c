@@ -81,8 +81,8 @@ static enum kind_cause cause_of_error(const struct config *c)
 {
 	if (!c->status.error)
 		return KIND_CAUSE_NONE;
-	/* also where the run before failed for the server's sake */
-	return c->status.failed_here ? KIND_CAUSE_HOST : c->run.cause;
+	return c->run.cause == KIND_CAUSE_NONE && c->status.failed_here ? KIND_CAUSE_HOST
+									: c->run.cause;
 }
 
 /* It is the verdict about the servers' version, which is an event of its own. */
