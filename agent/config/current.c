@@ -332,6 +332,9 @@ void current_replace(struct config *c)
 	c->current.overrides = c->step.overrides;
 	c->step.overrides = NULL;
 	c->current.expires_ms = c->step.candidate->expires_ms;
+	free(c->current.unsigned_why);
+	c->current.unsigned_why = c->step.candidate->unsigned_why;
+	c->step.candidate->unsigned_why = NULL;
 	c->current.place = PLACE_AS_PUBLISHED;
 	c->current.half_shown = c->current.older_known = false;
 	watch_bytes(c);
@@ -382,6 +385,7 @@ void current_fini(struct config *c)
 	free(c->current.repairs);
 	c->current.repairs = NULL;
 	ledger_free(c->current.overrides);
+	free(c->current.unsigned_why);
 	target_close(c->current.target);
 	file_set_close(c->current.fileset);
 	image_close(c->current.image);

@@ -86,10 +86,12 @@ static void note_result(
 void run_note_failure(struct config *c, const char *what, const char *why)
 {
 	c->status.failed_here = true;
-	if (c->run.state != RUN_IDLE)
+	if (c->run.state != RUN_IDLE) {
 		note_result(c, CONFIG_FAILED, what, why);
-	else
-		config_report_failure(c, what, why);
+		return;
+	}
+	c->run.cause = KIND_CAUSE_NONE; /* of the run before: this is no fault of its server */
+	config_report_failure(c, what, why);
 }
 
 void run_note_rejection(struct config *c, const char *what, const char *why)
@@ -140,15 +142,28 @@ static void log_held_version(struct config *c, enum rejection_reason reason, con
 			c->settings->name, "version", VERSION_TEXT(latest_version(c)), "why", why);
 }
 
+/* What the servers have is current, and another host would not take it: NULL = it would. */
+static const char *find_bad_signature(const struct config *c)
+{
+	if (c->run.bootstrapping || c->latest.state != LATEST_IS_CURRENT)
+		return NULL;
+	if (c->current.expires_ms <= c->env->sys->wall_ms())
+		return "the signature of the current version has expired";
+	return c->current.unsigned_why;
+}
+
 /* Ends the run by what the servers have now. */
 static void end_by_facts(struct config *c, const struct situation *s)
 {
 	const char *why;
 	char what[64];
 	enum rejection_reason reason = settle_rejection(c, s, &why);
+	const char *bad = reason == REJECTION_REASONS ? find_bad_signature(c) : NULL;
 
 	c->status.failed_here = false;
-	if (reason == REJECTION_REASONS) {
+	if (bad) {
+		run_fail(c, SUPERVISOR_FAILED, rejection_text(REJECTED_BY_SIGNATURE, what), bad);
+	} else if (reason == REJECTION_REASONS) {
 		end_good_run(c, c->run.result.outcome == CONFIG_PUBLISHED ? CONFIG_PUBLISHED
 									  : CONFIG_UNCHANGED);
 	} else if (rejection_is_held(reason)) {

@@ -153,6 +153,7 @@ struct current {
 	char settings[VERSION_SETTINGS]; /* digest of those that a version is composed with now */
 	struct ledger *overrides;        /* in it; NULL: none */
 	int64_t expires_ms;              /* wall clock; INT64_MAX = never */
+	char *unsigned_why;              /* the keys of now did not sign it; NULL: they did */
 	struct notify *notify;
 	/* committed, but not visible; generation 0: none */
 	uint64_t saved_generation;

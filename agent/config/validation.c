@@ -177,6 +177,13 @@ static int check_candidate(struct validation *j, const struct candidate *before)
 		return r;
 	candidate->expires_ms = j->result.expires_ms;
 	memcpy(candidate->revs, j->result.revs, sizeof(candidate->revs));
+	free(candidate->unsigned_why);
+	candidate->unsigned_why = NULL;
+	if (j->result.unsigned_why[0]) {
+		candidate->unsigned_why = strdup(j->result.unsigned_why);
+		if (!candidate->unsigned_why)
+			return -ENOMEM;
+	}
 	return c->settings->dir ? candidate_compare_files(candidate, before, c->settings)
 				: candidate_compare(candidate, the_case.before);
 }

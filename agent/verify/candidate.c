@@ -92,6 +92,7 @@ void candidate_free(struct candidate *c)
 	candidate_drop_outputs(c);
 	version_fini(&c->version);
 	buffer_fini(&c->body);
+	free(c->unsigned_why);
 	for (size_t i = 0; i < VERSION_MAX_PARTS; i++)
 		free(c->mismatches[i]);
 	munmap(c, sizeof(*c));

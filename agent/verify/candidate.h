@@ -36,6 +36,7 @@ struct candidate {
 	char *key_texts;  /* theirs, one after the other: freed at once; private */
 	size_t key_count;
 	int64_t expires_ms; /* wall clock; INT64_MAX = never */
+	char *unsigned_why; /* accepted before, and not signed by the keys of now; else NULL */
 	uint64_t revs[SETTINGS_MAX_LAYERS];
 };
 

@@ -201,19 +201,33 @@ static int check_signature(struct verify *v, const struct verify_case *c, struct
 	return r;
 }
 
-/* The expiry counts even where the signature is not checked again. */
-static void read_expiry(struct verify *v, const struct verify_case *c, struct verify_result *ret)
+/* Keeps the first sentence. */
+static void look_at_signature(struct verify *v, const struct compose_piece *document,
+	const struct compose_piece *signature, struct verify_result *ret)
 {
+	const struct minisign_demand demand = settings_signature_demand(v->config, document->layer);
 	struct minisign_facts facts;
 	char why[FILE_WHY];
+	int r = minisign_verify(v->config->verify.public_keys, document->data, document->facts->len,
+		signature->data, signature->facts->len, &facts, why);
 
+	if (r == 0 && facts.has_expiry && facts.expires_ms < ret->expires_ms)
+		ret->expires_ms = facts.expires_ms;
+	if (r == 0)
+		r = minisign_check(&facts, &demand, why);
+	if (r && r != -ENOMEM && !ret->unsigned_why[0])
+		snprintf(ret->unsigned_why, sizeof(ret->unsigned_why), "%.200s: %.240s",
+			LOG_URL(v->config->layers[document->layer].path), why);
+}
+
+/* Of what was accepted before: the expiry counts, and keys may have been revoked since. */
+static void look_at_signatures(
+	struct verify *v, const struct verify_case *c, struct verify_result *ret)
+{
 	for (size_t i = 0; v->config->verify.public_keys && i + 1 < c->count; i += 2)
-		if (!c->pieces[i + 1].facts->absent && c->pieces[i + 1].signature &&
-			minisign_verify(v->config->verify.public_keys, c->pieces[i].data,
-				c->pieces[i].facts->len, c->pieces[i + 1].data,
-				c->pieces[i + 1].facts->len, &facts, why) == 0 &&
-			facts.has_expiry && facts.expires_ms < ret->expires_ms)
-			ret->expires_ms = facts.expires_ms;
+		if (!c->pieces[i].facts->absent && !c->pieces[i + 1].facts->absent &&
+			c->pieces[i + 1].signature)
+			look_at_signature(v, &c->pieces[i], &c->pieces[i + 1], ret);
 }
 
 /* ---- guard ---- */
@@ -323,6 +337,6 @@ int verify_try(struct verify *v, const struct verify_case *c, struct verify_resu
 		}
 	}
 	if (c->level < VERIFY_NEW)
-		read_expiry(v, c, ret);
+		look_at_signatures(v, c, ret);
 	return 0;
 }

@@ -31,7 +31,7 @@ enum verify_check {
 struct verify;
 
 enum verify_level {
-	VERIFY_TRUSTED,    /* accepted before, as it is: only its expiry counts */
+	VERIFY_TRUSTED,    /* accepted before, as it is: its signatures are only looked at */
 	VERIFY_RECOMPOSED, /* accepted before, with other overrides: schema too */
 	VERIFY_NEW         /* all of them */
 };
@@ -55,6 +55,8 @@ struct verify_result {
 	/* when accepted: */
 	uint64_t revs[SETTINGS_MAX_LAYERS]; /* signed; 0 = none */
 	int64_t expires_ms; /* the first of the layers to expire; INT64_MAX = none */
+	/* below VERIFY_NEW: why its signatures are not good by the keys of now; "" = they are */
+	char unsigned_why[FILE_WHY];
 };
 
 const char *verify_check_name(enum verify_check check);

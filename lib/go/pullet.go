@@ -349,9 +349,9 @@ func (c *Config) Bool(key string, fallback bool) bool {
 	return fallback
 }
 
-// Duration returns a string like "500ms", "10s", "5m", "1h" or "2d", or the fallback, also for one
-// that no time.Duration can hold (292 years). (Not the syntax of time.ParseDuration: one number, one
-// unit.)
+// Duration returns a string like "500ms", "10s", "1h30m" or "2d", or the fallback, also for one that
+// no time.Duration can hold (292 years). (Not the syntax of time.ParseDuration: it has days, and no
+// fractions.)
 func (c *Config) Duration(key string, fallback time.Duration) time.Duration {
 	img := c.current.Load()
 	if o := img.find(key); o != 0 {

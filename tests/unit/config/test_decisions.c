@@ -737,9 +737,41 @@ static void signature__that_expires_while_it_is_current__makes_it_stale(void **s
 	agent_restarts();
 	assert_state("stale");
 	assert_shows("n: 1\n");
+	pull();
+	assert_outcome(CONFIG_FAILED);
+	assert_string_equal(
+		core_status().last_error, "the signature of the current version has expired");
+	assert_logged("rejected by the signature: keeping the current version");
 	server_signs("n: 2\n", comment);
 	pull();
 	assert_rejected(REJECTED_BY_SIGNATURE, "its signature has expired");
+}
+
+static void signature__by_a_key_that_was_revoked__fails_each_pull_until_it_is_signed_again(
+	void **state)
+{
+	struct signer revoked = signer;
+
+	(void)state;
+	server_signs("n: 1\n", "");
+	agent_verifies();
+	assert_state("ok");
+	signer_init(&signer, 2);
+	agent_crashes();
+	agent_verifies();
+	pull();
+	assert_outcome(CONFIG_FAILED);
+	assert_state("failing");
+	assert_shows("n: 1\n");
+	assert_non_null(strstr(core_status().last_error, "is not by one of the public keys"));
+	assert_logged("rejected by the signature: keeping the current version");
+	server_signs("n: 1\n", "");
+	pull();
+	assert_state("ok");
+	assert_outcome(CONFIG_PUBLISHED);
+	pull();
+	assert_outcome(CONFIG_UNCHANGED);
+	signer_fini(&revoked);
 }
 
 static void overrides__of_another_value__differ(void **state)
@@ -1310,6 +1342,7 @@ int main(void)
 		SIGNED(older_rev__after_a_commit_that_was_not_shown__is_rejected),
 		SIGNED(older_rev__when_the_operator_forgets_the_revs__is_accepted),
 		SIGNED(signature__that_expires_while_it_is_current__makes_it_stale),
+		SIGNED(signature__by_a_key_that_was_revoked__fails_each_pull_until_it_is_signed_again),
 		CORE_TEST(overrides__of_another_value__differ),
 		CORE_TEST(expiry__of_a_retiring_config__waits_for_the_next_life),
 		CORE_TEST(expiry__without_a_ledger__is_none),

@@ -429,9 +429,25 @@ static void published__is_known_by_generation_and_each_document(void **state)
 	assert_false(config_has_published(core.config, 1, "\"neither\""));
 }
 
+static void failure__of_this_host_after_one_of_the_server__is_of_this_host(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	world_put("/web.yaml", NULL);
+	pull();
+	assert_int_equal(core_status().cause, KIND_CAUSE_NOT_FOUND);
+	run_note_failure(core.config, "could not publish", "the disk is full");
+	assert_error("the disk is full");
+	assert_int_equal(core_status().cause, KIND_CAUSE_HOST);
+	pull();
+	assert_int_equal(core_status().cause, KIND_CAUSE_NOT_FOUND);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		CORE_TEST(failure__of_this_host_after_one_of_the_server__is_of_this_host),
 		CORE_TEST(waiter__hears_of_the_run_that_begins_after_it),
 		CORE_TEST(waiter__hears_only_when_the_version_is_published),
 		CORE_TEST(waiter__of_any_end__hears_of_changes_too),

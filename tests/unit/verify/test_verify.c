@@ -864,6 +864,13 @@ static void level__of_what_was_accepted_before__tells_its_expiry_and_refuses_it_
 		assert_accepted(&c);
 		assert_true(c.judgement.expires_ms == YEAR_END);
 		assert_true(c.judgement.revs[0] == 0);
+		assert_string_equal(c.judgement.unsigned_why, "");
+		end(&c);
+		begin_signed(&c, "other.minisig"); /* by a key that was revoked since */
+		c.the_case.level = levels[i];
+		assert_accepted(&c);
+		assert_non_null(strstr(c.judgement.unsigned_why,
+			"/web.yaml: the signature by the key E03D00253CEDDF88 is not by one of"));
 		end(&c);
 		/* accepted when no signature was asked for */
 		begin(&c, VERIFIED);

@@ -125,7 +125,7 @@ static void headline__counts_each_mark(void **state)
 		{"\"drifted\":false", ""},
 		{"\"watch\":{\"state\":\"failing\"}", "; 1 whose watch fails"},
 		{"\"watch\":{\"state\":\"watching\"}", ""},
-		{"\"expires_ms\":1", "; 1 whose signature expires soon"},
+		{"\"expires_ms\":1", "; 1 whose signature has expired"},
 		{"\"expires_ms\":0", ""},
 		{"\"expires_ms\":9999999999999", ""},
 	};
@@ -353,7 +353,7 @@ static void notes__of_each_kind__are_a_sentence(void **state)
 		{"\"state\":\"ok\",\"drifted\":true",
 			"  the published file was changed by somebody and is not restored\n"},
 		{"\"state\":\"ok\",\"expires_ms\":1700000000000",
-			"  the signature expires at 2023-11-14T22:13:20Z\n"},
+			"  the signature expired at 2023-11-14T22:13:20Z\n"},
 		{"\"state\":\"ok\",\"expires_ms\":32503680000000", ""},
 	};
 

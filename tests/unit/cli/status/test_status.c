@@ -114,7 +114,7 @@ static void status__shows_what_operators_and_checks_decided(void **state)
 		"6 configs: all ok; 3 with a rejected version; 1 held by the rollout; 1 suspended; "
 		"1 pinned; 1 "
 		"overridden; 2 with a reload pending; 1 that failed a probe; 1 whose file somebody "
-		"changed; 1 whose watch fails; 1 whose signature expires soon\n"
+		"changed; 1 whose watch fails; 1 whose signature has expired\n"
 		"NAME  STATE  GENERATION  AGE  NEXT  VERSION\n"
 		"a     ok     1           -    -     -\n"
 		"  the server's version v2 is rejected by the schema: /port: 70000\n"
@@ -132,7 +132,7 @@ static void status__shows_what_operators_and_checks_decided(void **state)
 		"  reload failed, next attempt in 4s: exit 3\n"
 		"  the watch fails, changes come with the interval: cut\n"
 		"  the published file was changed by somebody and is not restored\n"
-		"  the signature expires at 1970-01-01T00:00:01Z\n"
+		"  the signature expired at 1970-01-01T00:00:01Z\n"
 		"f     ok     0           -    -     -\n"
 		"  the server's version (without a name) is rejected by the guard: empty\n"
 		"  reload pending for generation 8\n",
