@@ -249,16 +249,32 @@ void current_started(struct config *c)
 	current_start_notify(c);
 }
 
+/* In this boot readers were shown a version whose number the state directory does not know: it
+ * comes from a backup, or was lost and made again. Numbers go on from there. */
+static bool is_state_restored(struct config *c)
+{
+	uint64_t shown = c->current.image && image_in_memory(c->current.image)
+				 ? image_generation(c->current.image)
+				 : 0;
+	bool restored = shown >= store_next_generation(c->current.store);
+
+	store_go_on_from(c->current.store, shown);
+	return restored;
+}
+
 /* An older version would take the place of a newer one: the servers are asked before. */
 static void look_at_left(struct config *c)
 {
 	const char *place = settings_place(c->settings);
+	bool restored = is_state_restored(c);
 
 	c->current.left = c->current.saved_generation && place && !c->decisions.ledger->pin.by &&
-			  left_is_older(c->env->sys, c->current.store, place);
+			  (restored || left_is_older(c->env->sys, c->current.store, place));
 	if (c->current.left)
-		log_warn("the config was gone meanwhile: the server is asked before an older "
-			 "version is shown",
+		log_warn(restored ? "the state directory is older than what readers were shown: "
+				    "the server is asked before an older version is shown"
+				  : "the config was gone meanwhile: the server is asked before an "
+				    "older version is shown",
 			"config", c->settings->name, "generation",
 			LOG_U64(c->current.saved_generation), "file", place);
 	else

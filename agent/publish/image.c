@@ -574,6 +574,11 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 	return r;
 }
 
+uint64_t image_generation(const struct image *i)
+{
+	return i->generation;
+}
+
 bool image_in_memory(const struct image *i)
 {
 	return i->in_memory;

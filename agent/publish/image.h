@@ -39,6 +39,8 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 int image_keep_page(struct image *i, char why[FILE_WHY]);
 /* True when NAME.snap is what was last published. */
 bool image_is_current(const struct image *i);
+/* The newest that readers were shown, perhaps by an earlier process; 0 = none. */
+uint64_t image_generation(const struct image *i);
 /* True when no fsync is needed. */
 bool image_in_memory(const struct image *i);
 /* The server confirmed the newest generation at now_ms (CLOCK_BOOTTIME); it is stale after

@@ -256,6 +256,12 @@ uint64_t store_next_generation(const struct store *s)
 	return s->highest + 1;
 }
 
+void store_go_on_from(struct store *s, uint64_t generation)
+{
+	if (s->highest < generation)
+		s->highest = generation;
+}
+
 /* ---- save and load ---- */
 
 /* The parts' bytes and the product are all of the body, and the parts are what was accepted. */

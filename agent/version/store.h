@@ -61,6 +61,8 @@ int store_describe_file(struct store *s, uint64_t generation, struct store_file 
 int store_dir(const struct store *s);
 /* The generation number for the next version. */
 uint64_t store_next_generation(const struct store *s);
+/* The next one is above this one, too: readers have seen it. */
+void store_go_on_from(struct store *s, uint64_t generation);
 /* Writes a version (its generation must be store_next_generation()). sync: on disk before it
  * returns, with the names that lead to it. 0 or -errno. */
 int store_save(struct store *s, const struct version *v, const void *body, size_t len, bool sync,

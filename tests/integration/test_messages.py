@@ -638,7 +638,7 @@ class Page(unittest.TestCase):
     # who writes a line, and who hands one on: which argument the line is
     WRITERS = {'log_err': 0, 'log_warn': 0, 'log_info': 0, 'config_report_failure': 1, 'run_fail': 2, 'run_note_failure': 1, 'run_note_rejection': 1, 'step_fail': 1,
                'decisions_drop_pin': 1, 'pull_failed': 2, 'warn_lag': 1}
-    HANDED_ON = ('what', 'answer->note', 'NULL')  # their names there: what is put into them is collected, too
+    HANDED_ON = ('rejection_text(REJECTED_BY_SIGNATURE, what)', 'what', 'answer->note', 'NULL')  # their names there: what is put into them is collected, too
 
     @classmethod
     def setUpClass(cls):

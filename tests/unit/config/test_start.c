@@ -915,9 +915,34 @@ static void version__that_is_shown_after_the_start__is_the_workers(void **state)
 	assert_shows("n: 3\n");
 }
 
+static void state__from_a_backup__takes_no_newer_file_back(void **state)
+{
+	char newest[SCRATCH_PATH + 64];
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 2\n");
+	assert_generation(2);
+	agent_crashes();
+	core_path(newest, "state/web/00000000000000000002");
+	assert_int_equal(unlink(newest), 0);
+	server_is_down();
+	agent_starts("");
+	assert_logged(
+		"the state directory is older than what readers were shown: the server is asked "
+		"before an older version is shown");
+	assert_shows("n: 2\n");
+	server_recovers();
+	pull();
+	assert_shows("n: 2\n");
+	assert_generation(3); /* readers have seen 2 */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		CORE_TEST(state__from_a_backup__takes_no_newer_file_back),
 		CORE_TEST(start__without_a_stored_version__publishes_nothing),
 		CORE_TEST(start__with_damaged_state_files__shows_the_newest_that_verifies),
 		CORE_TEST(start__with_nothing_but_damaged_files__waits_for_the_server),
