@@ -1,9 +1,8 @@
 /*
  * Transfers, from their start to done().
  *
- * Surprising: the size cap counts decoded bytes in the write callback, because CURLOPT_MAXFILESIZE
- * does nothing in the middle of a transfer before curl 8.4; and QUICK_EXIT (options.c) is what
- * makes cancelling during a name look-up not block. What comes is read by reception.c.
+ * Surprising: QUICK_EXIT (options.c) is what makes cancelling during a name look-up not block. What
+ * comes is read by reception.c, which has the size cap.
  */
 #include "http/client.h"
 
@@ -179,7 +178,7 @@ static void reap_transfers(void *arg)
 		connections_ended(
 			&t->use, code == CURLE_OK, code == CURLE_OK || code == CURLE_WRITE_ERROR);
 		/* off the multi handle, and the connection back, first: done() may start another
-		 * transfer on it, or free us */
+		 * transfer on it */
 		multi_remove(client->multi, &t->entry);
 		connections_return(&t->use, loop_now_ms(client->loop));
 		if (!t->in.stopped)

@@ -27,7 +27,7 @@ struct transfer;
 typedef void (*http_client_done)(void *arg, struct http_client_response *response);
 
 struct http_client *http_client_new(struct loop *l);
-/* Cancels what runs (without calling done) and frees. */
+/* Cancels what runs (without calling done) and frees. Not from inside done(). */
 void http_client_free(struct http_client *t);
 /* Starts a transfer. done(arg, response) is called once, later, from the loop (never from inside
  * http_client_start), unless cancelled before. 0 and *ret_transfer, or -errno. */

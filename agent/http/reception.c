@@ -1,6 +1,7 @@
 /*
  * An answer as it comes. Surprising: decoding is not left to libcurl: 7.88 takes a gzip stream that
- * is cut short for a whole one (gunzip.c), and chunks of any size (chunks.c).
+ * is cut short for a whole one (gunzip.c), and chunks of any size (chunks.c); nor the size cap, for
+ * CURLOPT_MAXFILESIZE does nothing in the middle of a transfer before curl 8.4.
  */
 #include "http/reception.h"
 

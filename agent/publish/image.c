@@ -549,12 +549,11 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 {
 	int dir, r = i->prepared ? 0 : image_prepare(i, data, len, generation, why);
 	struct prepared *p = i->prepared;
-	bool seen = true, page_stays;
+	bool seen = true;
 
 	if (r)
 		return r;
 	dir = p->dir;
-	page_stays = page_in_place(i, dir); /* asked before the swap: from there on readers wait */
 	if (p->temporary[0]) {
 		keep_replaced(i, dir);
 		r = file_commit(i->sys, dir, i->name, p->temporary, !i->in_memory, why);
@@ -563,12 +562,13 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 	} else {
 		seen = fstatat(dir, i->name, &p->written, AT_SYMLINK_NOFOLLOW) == 0;
 	}
-	if (r >= 0 && !page_stays) /* should that fail, image_keep_page() will say so */
-		renew_page(i, dir, why);
 	if (r >= 0) {
 		raise_pages(i, generation); /* first of all: somebody sleeps on it */
 		if (seen)
 			remember_image(i, &p->written);
+		/* should that fail, image_keep_page() will say so */
+		if (!page_in_place(i, dir) && renew_page(i, dir, why) == 0)
+			raise_pages(i, generation);
 	}
 	drop_prepared(i);
 	return r;

@@ -285,6 +285,10 @@ void session_hear(struct session *s, const struct session_message *m, uint64_t n
 
 static void begin_handshake(struct session *s, uint64_t now_ms)
 {
+	const char *error = atomic_load(&s->error);
+
+	if (error == failures[SESSION_NOBODY].plain || error == failures[SESSION_UNREACHABLE].plain)
+		atomic_store(&s->error, NULL); /* somebody is there */
 	if (awaits_rebuild(s))
 		s->deadline_ms = 0;
 	s->phase = SESSION_GREETING;

@@ -521,6 +521,12 @@ static void publish__over_a_large_file__keeps_it_until_readers_had_time_to_leave
 	assert_int_equal(count_kept(), 0);
 }
 
+static int rename_and_remove_the_page(int from_dir, const char *from, int to_dir, const char *to)
+{
+	unlinkat(to_dir, "web.gen", 0);
+	return renameat(from_dir, from, to_dir, to);
+}
+
 static void page__that_somebody_removes__is_made_again(void **state)
 {
 	const struct page *old;
@@ -540,6 +546,9 @@ static void page__that_somebody_removes__is_made_again(void **state)
 	publish(2); /* also by a publication, again and again */
 	assert_int_equal(unlink(path), 0);
 	publish(3);
+	sys.renameat = rename_and_remove_the_page;
+	publish(4); /* in the middle of one, too */
+	sys.renameat = sys_real.renameat;
 	munmap((void *)(uintptr_t)old, PAGE_SIZE);
 }
 

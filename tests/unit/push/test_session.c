@@ -454,7 +454,9 @@ static void address__that_reaches_nobody__is_said_once_a_minute_and_tried_by_its
 		assert_non_null(strstr(status_now().error, "nobody answers there"));
 		clock_ms += 1000;
 	}
-	connect_wholly();
+	note(SESSION_CONNECTED);
+	assert_null(status_now().error); /* somebody is there */
+	note(SESSION_GREETED);
 	assert_null(status_now().error);
 	captured_read(&log, said, sizeof(said));
 	captured_end(&log);
