@@ -161,20 +161,20 @@ struct current {
 	/* where a probe's rollback would go, as it was looked for last; 0 = nowhere */
 	uint64_t older;
 	enum decide_row saved_by; /* of this life's step; ROW_NONE: of an earlier life's */
+	int sync_error;
 	struct worker_job sync_job;
 	unsigned to_sync,
 		syncing; /* of enum publishing_file: to be brought to the disk next, and now */
 	uint64_t sync_generation; /* of the state file */
 	uint64_t repeated; /* a generation with the same bytes, to be pruned then; 0 = none */
-	int sync_error;
-	bool repair_failed; /* nothing else is the matter: the next repair ends the failure */
 	struct file_watch_entry file_drift, image_drift;
 	struct file_watch_entry bytes_drift; /* until it reports; then from the next look on */
 	bool watching_drift;                 /* these are in use */
 	bool started;                        /* its places were opened */
-	bool left;        /* the config was gone, or its state restored: its place may be newer */
-	bool half_shown;  /* a publication failed: its places may be those of either version */
-	bool older_known; /* since the last tick, for this version */
+	bool left;          /* the config was gone, or its state restored: its place may be newer */
+	bool half_shown;    /* a publication failed: its places may be those of either version */
+	bool older_known;   /* since the last tick, for this version */
+	bool repair_failed; /* nothing else is the matter: the next repair ends the failure */
 	enum situation_place place;
 	const char *drift_cause; /* why the files are compared next; NULL = they are not */
 	struct repairs *repairs; /* NULL = there was none yet */

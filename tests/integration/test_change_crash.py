@@ -459,7 +459,7 @@ class Calls(Change):
     def test_an_agent_whose_renames_only_seem_to_work_is_caught(self):
         calls = 'renameat,?renameat2'
         # the n-th: state file, file, snapshot, ledger; of a set first its files for the check
-        for kind, n, kill, what in (('file', 1, True, 'came once'), ('file', 2, False, 'is visible'), ('file', 2, True, 'runs with'),
+        for kind, n, kill, what in (('file', 1, True, 'stands after'), ('file', 2, False, 'is visible'), ('file', 2, True, 'runs with'),
                                     ('file', 3, False, 'page and image'), ('dir', 6, False, 'is visible')):
             with self.subTest(kind=kind, n=n):
                 self.caught(what, kind, calls, f'retval=0:when={n}', kill)

@@ -51,7 +51,7 @@ BUGS = [
     # ---- push
     ('messages wake nobody', 'agent/push/topics.c', '\t\thint_within(t, topic, m->spread_ms);\n\t}\n\treturn result;', '\t}\n\treturn result;'),
     ('a deaf socket stays', 'agent/push/session.c', '\trebuild_later(s, SESSION_LOST, now_ms);\n\treturn SESSION_NONE;', '\ts->deadline_ms = 0;\n\ts->phase = SESSION_LOST;\n\treturn SESSION_NONE;'),
-    ('a refused connection is not tried again', 'agent/push/session.c', '\trebuild_later(s, SESSION_CLOSED, now_ms);', '\ts->phase = SESSION_CLOSED;'),
+    ('a refused connection is not tried again', 'agent/push/session.c', '\tnote_failure(s, event, now_ms);\n\trebuild_later(s, SESSION_CLOSED, now_ms);', '\tnote_failure(s, event, now_ms);\n\ts->phase = SESSION_CLOSED;'),
     # ---- what lives have found in the agent itself
     ('a product is saved once for each try', 'agent/verify/candidate.c', '\tc->body.len = 0; /* an attempt that failed has appended it, too */\n\tfor (size_t i = 0; i < c->version.part_count; i++)\n\t\tc->body.len += c->version.parts[i].len;\n', ''),
     ('a page that cannot be read is replaced', 'agent/publish/image.c', 'return file_error_is_ours(-r) || file_error_may_pass(-r) ? r : -ENOENT;', 'return -ENOENT;'),
