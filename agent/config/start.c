@@ -249,25 +249,23 @@ void current_started(struct config *c)
 	current_start_notify(c);
 }
 
-/* In this boot readers were shown a version whose number the state directory does not know: it
- * comes from a backup, or was lost and made again. Numbers go on from there. */
-static bool is_state_restored(struct config *c)
+/* The newest that readers were shown in this boot; 0 = none is known. */
+static uint64_t find_shown_generation(const struct config *c)
 {
-	uint64_t shown = c->current.image && image_in_memory(c->current.image)
-				 ? image_generation(c->current.image)
-				 : 0;
-	bool restored = shown >= store_next_generation(c->current.store);
-
-	store_go_on_from(c->current.store, shown);
-	return restored;
+	return c->current.image && image_in_memory(c->current.image)
+		       ? image_generation(c->current.image)
+		       : 0;
 }
 
 /* An older version would take the place of a newer one: the servers are asked before. */
 static void look_at_left(struct config *c)
 {
 	const char *place = settings_place(c->settings);
-	bool restored = is_state_restored(c);
+	uint64_t shown = find_shown_generation(c);
+	/* the state directory comes from a backup, or was lost and made again */
+	bool restored = shown >= store_next_generation(c->current.store);
 
+	store_go_on_from(c->current.store, shown);
 	c->current.left = c->current.saved_generation && place && !c->decisions.ledger->pin.by &&
 			  (restored || left_is_older(c->env->sys, c->current.store, place));
 	if (c->current.left)

@@ -1,6 +1,6 @@
 /*
- * libcurl's multi interface on the loop: its sockets and its one timeout are watched, and each turn
- * of libcurl is told.
+ * libcurl's multi interface on the loop: its sockets and its one timeout are watched, and a
+ * callback follows each time that libcurl ran.
  *
  * Threads: the loop's. Ownership: the handles and entries are the caller's, and must be off before
  * multi_free(). Errors: when libcurl has no memory in its turn it is called again, a little later.
@@ -29,7 +29,7 @@ struct multi_entry {
 	bool lost_one;    /* of them, since libcurl was called */
 };
 
-/* turned(arg) is called when libcurl has had a turn: handles may have ended. NULL: no memory, or
+/* turned(arg) is called each time that libcurl ran: handles may have ended. NULL: no memory, or
  * libcurl does not take an option. */
 struct multi *multi_new(struct loop *l, void (*turned)(void *arg), void *arg);
 void multi_free(struct multi *m);

@@ -19,6 +19,7 @@
 #include "cli/doctor/doctor.h"
 #include "cli/text/words.h"
 #include "cli/common/operate.h"
+#include "cli/model/show.h"
 
 /* ---- who it is ---- */
 
@@ -326,12 +327,11 @@ static void note_config_failure(
 	const char *state = node_text(c, "state", ""), *error = node_text(c, "last_error", "");
 	bool rejected = node_find(c, "rejected");
 	int64_t age_ms = node_integer(c, "age_ms", -1);
-	int64_t expires_ms = node_integer(c, "expires_ms", 0);
 	const char *remedy = find_explaining_check(d, c, error);
 
 	if (node_integer(c, "generation", 0) == 0)
 		doctor_add_caused(l, DOCTOR_ERROR, name, remedy, error, "nothing is published yet");
-	else if (strcmp(state, "stale") == 0 && expires_ms > 0 && expires_ms <= sys_real.wall_ms())
+	else if (strcmp(state, "stale") == 0 && show_has_expired(c))
 		doctor_add(l, DOCTOR_ERROR, name,
 			"sign it again where it is published (pullet sign)",
 			"stale: its signature has expired");

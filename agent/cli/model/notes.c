@@ -191,8 +191,8 @@ static void note_expiry(const struct node *c, bool all, struct buffer *out)
 
 	if (expires_ms <= 0 || (!all && expires_ms - sys_real.wall_ms() >= SHOW_SOON_MS))
 		return;
-	buffer_append_string(out, expires_ms <= sys_real.wall_ms() ? "  the signature expired at "
-								   : "  the signature expires at ");
+	buffer_append_string(out, show_has_expired(c) ? "  the signature expired at "
+						      : "  the signature expires at ");
 	words_time(out, expires_ms);
 	buffer_append_string(out, "\n");
 }

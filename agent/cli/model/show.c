@@ -115,7 +115,7 @@ static bool is_drifted(const struct node *c)
 	return node_is_true(c, "drifted");
 }
 
-static bool has_expired(const struct node *c)
+bool show_has_expired(const struct node *c)
 {
 	int64_t at_ms = node_integer(c, "expires_ms", 0);
 
@@ -126,7 +126,7 @@ static bool expires_soon(const struct node *c)
 {
 	int64_t at_ms = node_integer(c, "expires_ms", 0);
 
-	return at_ms > 0 && !has_expired(c) && at_ms - sys_real.wall_ms() < SHOW_SOON_MS;
+	return at_ms > 0 && !show_has_expired(c) && at_ms - sys_real.wall_ms() < SHOW_SOON_MS;
 }
 
 /* By a predicate, or by a member that is there, and in that state. */
@@ -146,7 +146,7 @@ static const struct mark {
 	{"that failed a probe", .member = "probe", .state = "failed"},
 	{"whose file somebody changed", .is = is_drifted},
 	{"whose watch fails", .member = "watch", .state = "failing"},
-	{"whose signature has expired", .is = has_expired},
+	{"whose signature has expired", .is = show_has_expired},
 	{"whose signature expires soon", .is = expires_soon},
 };
 

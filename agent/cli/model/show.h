@@ -49,6 +49,8 @@ int show_read(const struct node *root, struct show *ret);
 void show_fini(struct show *s);
 /* A config's version is being probed, or waits for it. */
 bool show_is_probed(const struct node *c);
+/* The signature of its version has expired. */
+bool show_has_expired(const struct node *c);
 /* Sorts the configs; equal ones stay in the order of the answer. */
 void show_sort(
 	struct show *s, int (*compare)(const struct show_config *a, const struct show_config *b));
