@@ -1,12 +1,14 @@
 #!/usr/bin/env python3
 """Puts each hole back, one after the other, and sees that its test fails: a test that cannot fail proves nothing.
 
-Usage: tests/attack/seeded.py [--units] [WORD...]     only patches that a unit test catches, and with one of the words in their names
+Usage: tests/attack/seeded.py [--units] [--third N] [WORD...]    only patches that a unit test catches; every third of them, from the Nth (0 to 2) on;
+                                                                 those with one of the words in their names
 
 Each tests/attack/seeds/*.patch is applied to a copy of the tree in build/seeded, what the command in its first line
 ("# caught by: COMMAND") needs is built there, and the command must fail. It passes where nothing is seeded, or it would prove nothing
 either. A patch that does not apply, or does not build, or is not caught is a failure. Ends with "N passed, N failed".
 """
+import argparse
 import filecmp
 import glob
 import os
@@ -174,11 +176,21 @@ def try_seed(patch):
     return 'passed', ' '.join(dict.fromkeys(names)) or output.splitlines()[-1]
 
 
-def main(words):
-    units = words[:1] == ['--units']
-    words = words[units:]
-    patches = [p for p in sorted(glob.glob(os.path.join(ROOT, 'tests', 'attack', 'seeds', '*.patch')))
-               if (not words or any(word in os.path.basename(p) for word in words)) and (not units or ''.join(command_of(p)[:1]).startswith('build/unit/'))]
+def chosen(options):
+    patches = sorted(glob.glob(os.path.join(ROOT, 'tests', 'attack', 'seeds', '*.patch')))
+    if options.words:
+        patches = [p for p in patches if any(word in os.path.basename(p) for word in options.words)]
+    if options.units:
+        patches = [p for p in patches if ''.join(command_of(p)[:1]).startswith('build/unit/')]
+    return patches if options.third is None else patches[options.third::3]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument('--units', action='store_true')
+    parser.add_argument('--third', type=int, choices=range(3))
+    parser.add_argument('words', nargs='*')
+    patches = chosen(parser.parse_args())
     copy_tree()
     counts = {'passed': 0, 'failed': 0, 'skipped': 0}
     for patch in patches:
@@ -192,4 +204,4 @@ def main(words):
 
 
 if __name__ == '__main__':
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main())

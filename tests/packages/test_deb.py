@@ -1,4 +1,4 @@
-"""The Debian packages: what is in them, and that they are the same whoever builds them."""
+"""The Debian packages: what is in them."""
 import glob
 import os
 import re
@@ -7,7 +7,7 @@ import tempfile
 import unittest
 
 import packages
-from packages import PACKAGES, ROOT, run, timed
+from packages import PACKAGES, ROOT, run
 
 DIR = PACKAGES + '/deb'
 NAMES = ('pullet', 'libpullet0', 'libpullet-dev', 'python3-pullet')
@@ -87,15 +87,6 @@ class Built(unittest.TestCase):
         for name in NAMES:
             run('dpkg-deb', '--extract', deb(name), f'{cls.dir}/{name}')
         cls.lib = 'usr/lib/' + run('dpkg-architecture', '-qDEB_HOST_MULTIARCH').strip()
-
-    def test__built_again_from_their_source_elsewhere__are_the_same_bytes(self):
-        # the logs and lists tell how and where it was built
-        packages.check_rebuilt(self, 'deb', f'{DIR}/pullet_{packages.version()}.orig.tar.gz', DIR, r'\.(log|changes|buildinfo)$')
-
-    def test__lintian_has_nothing_to_say(self):
-        with timed('lintian'):
-            run('lintian', '--display-info', '--pedantic', '--display-experimental', '--fail-on', 'error,warning,info,pedantic,experimental',
-                *glob.glob(DIR + '/*.changes'))
 
     def test__each_package_has_its_files_and_no_others(self):
         for name in NAMES:

@@ -1,5 +1,4 @@
 """The life of the Debian packages on a machine: installed, used, upgraded, downgraded, removed, purged."""
-import glob
 import os
 import re
 import shlex
@@ -7,13 +6,15 @@ import unittest
 
 import packages
 from packages import LAYOUT_BEFORE, Root, run, timed
-from test_deb import DIR, NAMES, deb, field
+from test_deb import NAMES, deb, field
 
 WITHOUT_SYSTEMD = ('systemd-standalone-sysusers', 'systemd-standalone-tmpfiles')
 CONFIG = '''servers: {local: {kind: file}}
 configs:
   web: {from: [{server: local, path: /srv/web.yaml}], file: /run/pullet/web.yaml}
 '''
+
+
 class Life(unittest.TestCase):
     """In a root of its own, with maintainer scripts, and nothing in it but what the packages depend on; without systemd, as in a
     container. With it: test_systemd.py."""
@@ -103,28 +104,6 @@ class Life(unittest.TestCase):
                      '/etc/systemd/system/multi-user.target.wants/pullet.service'):
             self.assertFalse(os.path.lexists(self.root.path + gone), gone)
         self.assertEqual(self.root.read('/etc/pullet/conf.d/web.yaml'), CONFIG)  # the operator's own
-
-    def test__autopkgtest(self):
-        """What debian/tests says, in that root."""
-        tree = self.root.dir + '/tree'
-        os.mkdir(tree)
-        run('tar', '-C', tree, '--strip-components=1', '-xf', f'{DIR}/pullet_{packages.version()}.orig.tar.gz')
-        run('tar', '-C', tree, '-xf', *glob.glob(DIR + '/*.debian.tar.xz'))
-        with timed('autopkgtest'):
-            said = run('unshare', '--mount', '--pid', '--fork', '--kill-child', 'sh', '-c',
-                       'mount -t proc proc "$1/proc"; shift; exec "$@"', 'sh', self.root.path,
-                       'autopkgtest', '--no-built-binaries', *(deb(name) for name in NAMES), tree + '//', '--', 'chroot', self.root.path)
-        self.assertEqual(re.findall(r'^(\w+) +PASS$', said.split(' summary\n')[1], re.M), ['agent', 'completions', 'readers'], said)
-
-
-class Piuparts(unittest.TestCase):
-    def test__what_is_installed_and_purged_leaves_nothing(self):
-        """In a root without systemd, which would leave files of its own."""
-        root = Root(*WITHOUT_SYSTEMD)
-        self.addCleanup(root.close)
-        with timed('piuparts'):
-            run('piuparts', '--existing-chroot', root.path, '--keep-sources-list', '--distribution', root.release(),
-                *(deb(name) for name in NAMES))
 
 
 if __name__ == '__main__':
