@@ -186,7 +186,7 @@ def chosen(options):
 
 
 def main():
-    parser = argparse.ArgumentParser()
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--units', action='store_true')
     parser.add_argument('--third', type=int, choices=range(3))
     parser.add_argument('words', nargs='*')
