@@ -131,20 +131,15 @@ static void fill_lists(struct lists *l, const struct settings *old, size_t old_c
 	const struct settings *new, size_t new_count, const struct settings_match *m,
 	const char *(*name)(const struct settings *s, size_t i))
 {
-	bool *changed = calloc(old_count + 1, sizeof(*changed));
-
 	for (size_t i = 0; i < new_count; i++) {
 		if (m->before[i] == SETTINGS_NONE)
 			list_name(&l->added, name(new, i));
 		else if (!m->same[i])
 			list_name(&l->changed, name(new, i));
-		if (changed && m->before[i] != SETTINGS_NONE)
-			changed[m->before[i]] = true;
 	}
-	for (size_t i = 0; changed && i < old_count; i++)
-		if (!changed[i])
+	for (size_t i = 0; i < old_count; i++)
+		if (!m->stays[i])
 			list_name(&l->removed, name(old, i));
-	free(changed);
 }
 
 /* Logs configs whose published file has another path now. */
@@ -164,6 +159,25 @@ static void log_moved_files(const struct reconfigure *r)
 		if (place && (!settings_place(now) || strcmp(place, settings_place(now)) != 0))
 			log_info("published to another file: the old one is kept", "config",
 				now->name, "file", place);
+	}
+}
+
+/* What operators decided goes with the name: under another one it does not hold. */
+static void log_left_decisions(const struct reconfigure *r)
+{
+	for (size_t i = 0; i < r->agent->settings->config_count; i++) {
+		struct config_status s;
+
+		if (r->diff.configs.stays[i])
+			continue;
+		config_status(r->agent->configs[i], &s);
+		if (s.pin || s.suspension || s.override_count)
+			log_warn("a config with decisions of operators is removed: they hold again "
+				 "when "
+				 "one of this name is back, and for no other name",
+				"config", s.settings->name, "pinned", s.pin ? "yes" : NULL,
+				"suspended", s.suspension ? "yes" : NULL, "overrides",
+				s.override_count ? LOG_U64(s.override_count) : NULL);
 	}
 }
 
@@ -290,6 +304,7 @@ void reconfigure_begin(struct reconfigure *r)
 		return;
 	}
 	r->status->applying = true;
+	log_left_decisions(r);
 	if (retire_changed(r))
 		apply_next(r);
 }

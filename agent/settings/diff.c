@@ -59,6 +59,7 @@ static struct entry *list_entries(const struct settings *s, size_t count,
 static void pair_entries(struct settings_match *m, const struct entry *old, const struct entry *new)
 {
 	m->before[new->index] = old->index;
+	m->stays[old->index] = true;
 	m->same[new->index] = m->kept[old->index] = same_print(old->print, new->print);
 	if (m->same[new->index])
 		m->unchanged++;
@@ -77,7 +78,8 @@ static int match_entries(const struct settings *old, size_t old_count, const str
 	m->before = calloc(new_count + 1, sizeof(*m->before));
 	m->same = calloc(new_count + 1, sizeof(*m->same));
 	m->kept = calloc(old_count + 1, sizeof(*m->kept));
-	good = a && b && m->before && m->same && m->kept;
+	m->stays = calloc(old_count + 1, sizeof(*m->stays));
+	good = a && b && m->before && m->same && m->kept && m->stays;
 	for (size_t i = 0, k = 0; good && k < new_count; k++) {
 		int order = -1;
 
@@ -209,6 +211,7 @@ static void match_fini(struct settings_match *m)
 	free(m->before);
 	free(m->same);
 	free(m->kept);
+	free(m->stays);
 }
 
 void settings_diff_fini(struct settings_diff *diff)

@@ -19,6 +19,7 @@ struct settings_match {
 	size_t *before; /* of each new one: the index of the old one with that name, or NONE */
 	bool *same;     /* of each new one: it equals that old one */
 	bool *kept;     /* of each old one: it equals a new one */
+	bool *stays;    /* of each old one: a new one has its name */
 	size_t added, removed, changed, unchanged;
 };
 

@@ -170,6 +170,32 @@ static void config__that_was_removed__is_withdrawn_and_comes_back_as_it_was(void
 	assert_true(is_there("run/web.snap"));
 }
 
+static void rename_decided(int printed)
+{
+	if (!log_has(printed, "published", 2))
+		return;
+	ask("POST /v1/configs/web/pin");                                   /* 0 */
+	ask("POST /v1/configs/db/override?key=port&value=9&for_ms=60000"); /* 1 */
+	put_settings("", CONFIG("new", ""));
+	hang_up();
+	log_has(printed, "published config=new", 1);
+}
+
+static void config__removed_with_an_operators_decisions__is_told_with_them(void **state)
+{
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put("db.yaml", "port: 1\n");
+	put("new.yaml", "port: 1\n");
+	put_settings("", CONFIG("web", "") CONFIG("db", ""));
+	run_with(rename_decided);
+	assert_answer(0, 200, "");
+	assert_answer(1, 200, "");
+	assert_shows(talk->log, "for no other name config=web pinned=yes\n");
+	assert_shows(talk->log, "for no other name config=db overrides=1\n");
+	assert_int_equal(count_in_log("a config with decisions of operators is removed"), 2);
+}
+
 static void move_file(int printed)
 {
 	char config[512];
@@ -554,6 +580,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(config__that_changed__pulls_at_once__and_the_other_does_not),
 		CASE(config__that_was_removed__is_withdrawn_and_comes_back_as_it_was),
+		CASE(config__removed_with_an_operators_decisions__is_told_with_them),
 		CASE(file__elsewhere__is_written_there_and_the_old_one_kept),
 		CASE(names_in_the_log__are_cut_off_at_a_bound),
 		CASE(check__under_way__ends_with_its_config),

@@ -510,6 +510,7 @@ static void adopt__of_what_is_the_same__keeps_its_address(void **state)
 	assert_int_equal(a->rollout->server, 2);
 	assert_int_equal(new->configs[0]->layers[0].server, 0);
 	assert_true(d.configs.kept[0] && !d.configs.kept[1]);
+	assert_true(d.configs.stays[0] && d.configs.stays[1]);
 	settings_free(old);
 	assert_string_equal(a->layers[1].path, "/a");
 	settings_free(new);
