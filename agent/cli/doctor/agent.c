@@ -269,16 +269,19 @@ static const char unexplained[] =
 	"put the configuration right, and run this again: what explains it "
 	"was not looked at";
 
+static const char at_its_source[] =
+	"put it right at its source; pullet explain CONFIG says what else would do";
+
 /* Where the findings are that explain it. */
-static const char *find_explaining_check(
-	const struct doctor *d, const struct node *c, const char *error)
+static const char *find_explaining_check(const struct doctor *d, const struct node *c)
 {
 	const char *cause = node_text(c, "cause", "");
 
 	if (!d->settings)
 		return unexplained;
-	return error[0] && (!cause[0] || strcmp(cause, "this host") == 0) ? "see files, below"
-									  : "see servers, below";
+	if (strcmp(cause, "this host") == 0)
+		return "see files, below; where nothing is found, put right what this names";
+	return !cause[0] && node_find(c, "rejected") ? at_its_source : "see servers, below";
 }
 
 /* Adds why the server's version is not current, as `pullet explain` says it. True: by a decision,
@@ -302,9 +305,7 @@ static bool note_rejected_version(const struct node *c, const char *name, struct
 			doctor_add(l, DOCTOR_NOTE, name, decided[i].remedy, "%s", text);
 			return true;
 		}
-	doctor_add(l, DOCTOR_WARNING, name,
-		"put it right at its source; pullet explain CONFIG says what else would do", "%s",
-		text);
+	doctor_add(l, DOCTOR_WARNING, name, at_its_source, "%s", text);
 	return false;
 }
 
@@ -327,7 +328,7 @@ static void note_config_failure(
 	const char *state = node_text(c, "state", ""), *error = node_text(c, "last_error", "");
 	bool rejected = node_find(c, "rejected");
 	int64_t age_ms = node_integer(c, "age_ms", -1);
-	const char *remedy = find_explaining_check(d, c, error);
+	const char *remedy = find_explaining_check(d, c);
 
 	if (node_integer(c, "generation", 0) == 0)
 		doctor_add_caused(l, DOCTOR_ERROR, name, remedy, error, "nothing is published yet");

@@ -118,9 +118,14 @@ static void config__says_what_is_wrong_with_it(void **state)
 		     "found\""),
 			"error web: nothing is published yet: 404 -> see servers, below\n"},
 		{WEB("\"state\":\"waiting\",\"last_error\":\"disk\",\"cause\":\"this host\""),
-			"error web: nothing is published yet: disk -> see files, below\n"},
-		{WEB("\"state\":\"waiting\",\"last_error\":\"disk\""),
-			"error web: nothing is published yet: disk -> see files, below\n"},
+			"error web: nothing is published yet: disk -> see files, below; where "
+			"nothing is found, put right what this names\n"},
+		{WEB("\"state\":\"waiting\",\"last_error\":\"signature\""),
+			"error web: nothing is published yet: signature -> see servers, below\n"},
+		{WEB("\"state\":\"waiting\",\"last_error\":\"schema\",\"rejected\":{\"by\":"
+		     "\"schema\",\"why\":\"/a\"}"),
+			"error web: nothing is published yet: schema -> put it right at its "
+			"source; pullet explain CONFIG says what else would do\n"},
 		{WEB("\"state\":\"stale\",\"generation\":1,\"age_ms\":90999,\"last_error\":\"x\","
 		     "\"cause\":\"timeout\""),
 			"error web: stale: no server has confirmed it for 90 s: x -> see servers, "
