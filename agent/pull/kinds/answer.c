@@ -22,6 +22,9 @@ static const struct meaning *status_meaning(long status)
 			"but nothing was asked for conditionally: the server is broken"},
 		{300, 399, KIND_CAUSE_ANSWER,
 			"a redirect is not followed: put the final address into the configuration"},
+		{400, 400, KIND_CAUSE_ANSWER,
+			"the request is wrong for it: https:// in place of http://, a client "
+			"certificate (tls:), or the path; its log says which"},
 		{401, 401, KIND_CAUSE_FORBIDDEN,
 			"the server wants credentials: set auth:, or correct them"},
 		{403, 403, KIND_CAUSE_FORBIDDEN,

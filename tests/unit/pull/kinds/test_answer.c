@@ -282,7 +282,7 @@ static void judge__each_answer__gets_its_verdict(void **state)
 		{206, "", "", "x", true, true, KIND_FAILED, KIND_CAUSE_ANSWER, "206"},
 		{301, "", "", "x", true, true, KIND_FAILED, KIND_CAUSE_ANSWER, "final address"},
 		{305, "", "", "x", true, true, KIND_FAILED, KIND_CAUSE_ANSWER, "final address"},
-		{400, "", "", "x", true, true, KIND_FAILED, KIND_CAUSE_ANSWER, "400"},
+		{400, "", "", "x", true, true, KIND_FAILED, KIND_CAUSE_ANSWER, "a client certificate (tls:)"},
 		{401, "", "", "x", true, true, KIND_FAILED, KIND_CAUSE_FORBIDDEN, "set auth:"},
 		{403, "", "", "x", true, true, KIND_FAILED, KIND_CAUSE_FORBIDDEN, "forbids"},
 		{404, "", "", "x", true, true, KIND_ABSENT, KIND_CAUSE_NOT_FOUND, "check the path"},
