@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -248,8 +249,23 @@ void programs_scrub(void (*scrub)(void *arg, struct buffer *out, const char *tex
 		buffer_append(out, text, len);
 }
 
-/* "PROGRAM exited with 1: the last of what it wrote". A program that did not run says nothing about
- * the version. */
+/* From outside, as where memory is short or the service is stopped; or a shell says so of what it
+ * ran. */
+static bool was_killed(const struct process_result *p)
+{
+	static const int from_outside[] = {SIGKILL, SIGTERM, SIGINT, SIGHUP};
+	int number = p->end == PROCESS_SIGNALLED ? p->code
+		     : p->end == PROCESS_EXITED  ? p->code - 128
+						 : 0;
+
+	for (size_t i = 0; i < sizeof(from_outside) / sizeof(from_outside[0]); i++)
+		if (number == from_outside[i])
+			return true;
+	return false;
+}
+
+/* "PROGRAM exited with 1: the last of what it wrote". A program that did not run, or not to its
+ * end, says nothing about the version. */
 static void describe_program_failure(const struct programs *t, const struct process_result *p,
 	const char *program, enum verify_check check, struct programs_result *ret)
 {
@@ -265,8 +281,9 @@ static void describe_program_failure(const struct programs *t, const struct proc
 	while (said.len && strchr(" \n", said.data[said.len - 1]))
 		said.len--;
 	from = said.len > LAST ? said.len - LAST : 0;
-	ret->rejected = p->end == PROCESS_EXITED || p->end == PROCESS_SIGNALLED ||
-			p->end == PROCESS_TIMED_OUT;
+	ret->rejected = (p->end == PROCESS_EXITED || p->end == PROCESS_SIGNALLED ||
+				p->end == PROCESS_TIMED_OUT) &&
+			!was_killed(p);
 	ret->check = check;
 	snprintf(ret->why, sizeof(ret->why), "%s %s%s", slash ? slash + 1 : program, p->why,
 		sentence_quote_output(

@@ -356,7 +356,8 @@ static void check__that_refuses__says_what_it_wrote(void **state)
 		{"echo out; echo err >&2; exit 77", "sh exited with 77: out\nerr"},
 		{"printf \"two \\n\\n\"; exit 2", "sh exited with 2: two"},
 		{"exit 3", "sh exited with 3"},
-		{"echo last words; kill -9 $$", "sh killed by signal 9: last words"},
+		{"echo last words; kill -11 $$", "sh killed by signal 11: last words"},
+		{"exit 139", "sh exited with 139"},
 		{"rm -f $1; exit 1", "sh exited with 1"},
 	};
 	struct work w;
@@ -371,6 +372,35 @@ static void check__that_refuses__says_what_it_wrote(void **state)
 		add(&w, "yaml", "a: 1\n");
 		run(&w);
 		assert_rejected(&w, CHECK_PROGRAM, table[i].why);
+		end(&w);
+	}
+}
+
+static void check__killed_from_outside__says_nothing_about_the_version(void **state)
+{
+	static const struct {
+		const char *script, *why;
+	} table[] = {
+		{"echo last words; kill -9 $$", "sh killed by signal 9: last words"},
+		{"kill -15 $$", "sh killed by signal 15"},
+		{"kill -2 $$", "sh killed by signal 2"},
+		{"kill -1 $$", "sh killed by signal 1"},
+		{"exit 137", "sh exited with 137"},
+		{"exit 143", "sh exited with 143"},
+	};
+	struct work w;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		char keys[512];
+
+		snprintf(keys, sizeof(keys), ONE "    check: " SHELL "'%s', sh, '{path}']\n",
+			table[i].script);
+		begin(&w, keys);
+		add(&w, "yaml", "a: 1\n");
+		run(&w);
+		assert_false(w.result.rejected);
+		assert_string_equal(shown(&w, AUDIENCE_OPERATOR), table[i].why);
 		end(&w);
 	}
 }
@@ -660,7 +690,7 @@ static void format__run__that_fails__refuses_and_no_check_runs(void **state)
 	} table[] = {
 		{SHELL "'echo out; echo no such key >&2; exit 1']", "sh exited with 1: no such key",
 			true},
-		{SHELL "'kill -15 $$']", "sh killed by signal 15", true},
+		{SHELL "'kill -15 $$']", "sh killed by signal 15", false},
 		{"[/bin/true]", "/bin/true wrote nothing", true},
 		{"[/none/maker]",
 			"maker cannot be started: No such file or directory: install it, name "
@@ -798,6 +828,7 @@ int main(void)
 		CASE(check__of_any_words__has_the_path_in_each_of_them),
 		CASE(check__of_a_word_that_the_paths_make_too_long__does_not_begin),
 		CASE(check__that_refuses__says_what_it_wrote),
+		CASE(check__killed_from_outside__says_nothing_about_the_version),
 		CASE(check__that_says_much__is_told_by_the_end_of_it),
 		CASE(check__that_cannot_be_started__is_no_refusal),
 		CASE(check__that_takes_too_long__refuses),
