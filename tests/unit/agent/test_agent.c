@@ -143,6 +143,11 @@ static void stop__waits_for_the_last_word_to_the_fleet_and_half_a_second_at_most
 		agent_leave(&a);
 		assert_int_equal(receipts.left, 1);
 		assert_int_equal(clock_ms, 1000 + rows[i].took_ms);
+		loop_timer_cancel(loop, &receipts.written);
+		loop_timer_init(&receipts.written, end_loop, &a);
+		loop_timer_set(loop, &receipts.written, 9000);
+		assert_int_equal(loop_run(loop), 0); /* its patience is over */
+		assert_int_equal(clock_ms, 9000);
 		loop_free(loop);
 	}
 }
@@ -252,6 +257,25 @@ static void hup__of_an_agent_that_runs_once__is_ignored(void **state)
 	loop_free(a.loop);
 }
 
+static bool new_reconfigure(void)
+{
+	struct agent a = {.path = "/nowhere.yaml"};
+	struct reconfigure *r;
+
+	a.loop = loop;
+	r = reconfigure_new(&a);
+	reconfigure_free(r);
+	return !r;
+}
+
+static void reconfigure__without_memory__is_none(void **state)
+{
+	(void)state;
+	loop = loop_new(&sys_real);
+	assert_int_equal(fault_memory_each(new_reconfigure, false), 2);
+	loop_free(loop);
+}
+
 /* The agent ends then: what it has begun is not taken back. */
 static void apply__without_memory__says_so(void **state)
 {
@@ -280,7 +304,8 @@ int main(void)
 		cmocka_unit_test(host__with_the_longest_name__is_called_so),
 		cmocka_unit_test(hup__of_an_agent_that_runs_once__is_ignored),
 		cmocka_unit_test(apply__without_memory__says_so),
+		cmocka_unit_test(reconfigure__without_memory__is_none),
 	};
 
-	return fault_memory_run(tests, 1);
+	return fault_memory_run(tests, 2);
 }

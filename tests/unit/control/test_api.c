@@ -44,20 +44,22 @@ static void ask_in_order(void)
 
 static void wait_in_vain(int printed)
 {
-	int fd;
+	int fds[2];
 
 	if (!log_has(printed, "started version", 1))
 		return;
 	ask(WAIT "&timeout_ms=20"); /* 0 */
 	ask(WAIT "&timeout_ms=x");  /* 1 */
-	fd = ask_begin(WAIT);
+	for (size_t i = 0; i < 2; i++)
+		fds[i] = ask_begin(WAIT);
 	ask_in_order();
 	ask("GET /v1/configs/slow");                               /* 2 */
 	ask("POST /v1/configs/slow/suspend?reason=repair");        /* 3 */
-	ask_end(fd);                                               /* 4 */
+	ask_end(fds[0]);                                           /* 4 */
 	ask(WAIT);                                                 /* 5 */
 	ask("GET /v1/configs/slow/wait?version=v7&timeout_ms=20"); /* 6 */
 	ask("GET /readyz");                                        /* 7 */
+	ask_end(fds[1]);                                           /* 8 */
 }
 
 static void waiter__whose_pull_does_not_end__is_answered_all_the_same(void **state)
@@ -74,6 +76,7 @@ static void waiter__whose_pull_does_not_end__is_answered_all_the_same(void **sta
 	assert_answer(5, 409, "slow is suspended by ");
 	assert_answer(6, 504, "version v7 was not published within 20ms; nothing is published yet");
 	assert_answer(7, 503, "slow: nothing is published yet: the first pull ");
+	assert_answer(8, 409, "slow is suspended by ");
 }
 
 static void wait_in_a_crowd(int printed)

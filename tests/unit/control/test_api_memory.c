@@ -16,8 +16,15 @@
 #include "config/config.h"
 #include "control/api.h"
 #include "control/socket.h"
+#include "fleet/report.h"
 #include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/scratch.h"
+
+static void played_changed(struct report *r, size_t config);
+
+#define report_changed played_changed
+#include "control/post.c"
+#undef report_changed
 
 #define TRIES 400
 
@@ -163,7 +170,7 @@ static struct agent {
 	struct settings *settings;
 	struct trigger_queue queue;
 	struct config_env config_env;
-	struct config *configs[1];
+	struct config *configs[2];
 	struct upstream *servers[1];
 	struct backoffs *backoffs;
 	struct subscriber *push;
@@ -188,7 +195,9 @@ static int set_up(void **state)
 	(void)state;
 	*a = (struct agent){.settings = scratch_settings("configs:\n  web: {url: "
 							 "'http://127.0.0.1:1/w.yaml', file: "
-							 "/nowhere/w}\n")};
+							 "/nowhere/w}\n  db: {url: "
+							 "'http://127.0.0.1:1/d.yaml', file: "
+							 "/nowhere/d}\n")};
 	trigger_queue_init(&a->queue, wake, NULL);
 	a->config_env = (struct config_env){.sys = &sys_real,
 		.loop = loop_new(&sys_real),
@@ -199,8 +208,9 @@ static int set_up(void **state)
 		.host = "here"};
 	a->backoffs = backoffs_new(&sys_real);
 	a->servers[0] = upstream_new(a->config_env.loop, a->backoffs, a->settings->servers[0]);
-	a->configs[0] = config_new(&a->config_env, a->settings->configs[0]);
-	assert_true(a->servers[0] && a->configs[0]);
+	for (size_t i = 0; i < 2; i++)
+		a->configs[i] = config_new(&a->config_env, a->settings->configs[i]);
+	assert_true(a->servers[0] && a->configs[0] && a->configs[1]);
 	a->configuration = (struct configuration_status){.file = file};
 	a->env = (struct control_env){.loop = a->config_env.loop,
 		.settings = a->settings,
@@ -219,7 +229,8 @@ static int tear_down(void **state)
 {
 	(void)state;
 	control_stop(agent.control);
-	config_free(agent.configs[0]);
+	for (size_t i = 0; i < 2; i++)
+		config_free(agent.configs[i]);
 	upstream_free(agent.servers[0]);
 	backoffs_free(agent.backoffs);
 	loop_free(agent.config_env.loop);
@@ -246,7 +257,7 @@ static const struct row {
 		"{\"error\":\"nothing is published yet\"}\n"},
 	{HTTPD_GET, CONFIG "/wait", {"generation", "x"}, 400, "generation takes a number"},
 	{HTTPD_GET, "/v1/changes", {NULL}, 200, "\"publications\":[]"},
-	{HTTPD_GET, "/metrics", {NULL}, 200, "\npullet_configs 1\n"},
+	{HTTPD_GET, "/metrics", {NULL}, 200, "\npullet_configs 2\n"},
 	{HTTPD_GET, "/readyz", {"verbose", ""}, 503, "[-]web: nothing is published yet: "},
 	{HTTPD_GET, "/nowhere", {NULL}, 404, "there is nothing at this path"},
 	{HTTPD_POST, CONFIG "/pin", {"for_ms", "x"}, 400, "for_ms takes a number"},
@@ -302,6 +313,43 @@ static void request__without_memory__is_answered_by_an_error(void **state)
 	}
 }
 
+static char reported[16];
+
+static void played_changed(struct report *r, size_t config)
+{
+	size_t len = strlen(reported);
+
+	assert_ptr_equal(r, &agent);
+	snprintf(reported + len, sizeof(reported) - len, " %zu", config);
+}
+
+/* A deployment waits for the fleet, and must not wait for a host that is suspended. */
+static void decision__about_any_config__is_in_the_receipt_at_once(void **state)
+{
+	static const struct {
+		const char *path, *reported;
+		int status;
+	} asked[] = {{"/v1/configs/db/suspend", " 1", 200}, {"/v1/configs/web/suspend", " 0", 200},
+		{"/v1/configs/db/resume", " 1", 200}, {"/v1/configs/db/resume", "", 409}};
+
+	char dir[SCRATCH_PATH];
+
+	(void)state;
+	scratch_open(dir, scratch_memory());
+	agent.config_env.state_dir = dir;
+	for (size_t i = 0; i < 2; i++)
+		config_start(agent.configs[i], false);
+	agent.report = (struct report *)&agent;
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		reported[0] = '\0';
+		ask(&(struct row){HTTPD_POST, asked[i].path, {NULL}, asked[i].status, ""});
+		if (strcmp(reported, asked[i].reported) != 0 || request.status != asked[i].status)
+			fail_msg("%s: %d %s, reported%s", asked[i].path, request.status,
+				request.body, reported);
+	}
+	scratch_close(dir);
+}
+
 static void address__of_a_reload__is_listened_at_or_says_why(void **state)
 {
 	char why[FILE_WHY] = "";
@@ -347,6 +395,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(request__with_memory__is_answered),
+		CASE(decision__about_any_config__is_in_the_receipt_at_once),
 		CASE(address__of_a_reload__is_listened_at_or_says_why),
 		CASE(request__without_memory__is_answered_by_an_error),
 		CASE(start__without_memory__says_so),

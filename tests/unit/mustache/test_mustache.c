@@ -249,6 +249,9 @@ static void render__when_strict__takes_what_a_configuration_has(void **state)
 	check_rows(bad, COUNT(bad), true, MUSTACHE_LINE, -EINVAL);
 }
 
+#define DELIMITERS                                                                                 \
+	"t:1:1: delimiters are two words of at most 16 characters without '=', as in {{=<% %>=}}"
+
 static void new__of_a_bad_template__says_where(void **state)
 {
 	static const struct row rows[] = {
@@ -271,9 +274,16 @@ static void new__of_a_bad_template__says_where(void **state)
 			NULL},
 		{"dots", "{a: 1}", "{{a..b}}",
 			"t:1:1: the name 'a..b' has a dot with nothing before or behind it", NULL},
-		{"delimiters", "{a: 1}", "{{=a=}}",
-			"t:1:1: delimiters are two words of at most 16 characters without '=', as "
-			"in {{=<% %>=}}",
+		{"a dot before", "{a: 1}", "{{.a}}",
+			"t:1:1: the name '.a' has a dot with nothing before or behind it", NULL},
+		{"a dot behind", "{a: 1}", "{{a.}}",
+			"t:1:1: the name 'a.' has a dot with nothing before or behind it", NULL},
+		{"delimiters", "{a: 1}", "{{=a=}}", DELIMITERS, NULL},
+		{"one and a blank", "{a: 1}", "{{=a =}}", DELIMITERS, NULL},
+		{"three delimiters", "{a: 1}", "{{=a b c=}}", DELIMITERS, NULL},
+		{"a long delimiter that opens", "{a: 1}", "{{=12345678901234567 b=}}", DELIMITERS,
+			NULL},
+		{"a long delimiter that closes", "{a: 1}", "{{=a 12345678901234567=}}", DELIMITERS,
 			NULL},
 		{"inheritance", "{a: 1}", "{{<a}}",
 			"t:1:1: tags that begin with '<' (inheritance) are not supported", NULL},
@@ -337,6 +347,7 @@ static void render__beyond_a_bound__is_an_error(void **state)
 	repeat(&nested, "x", MUSTACHE_MAX_BYTES + 1);
 	endless.template = nested.data;
 	assert_int_equal(render(&endless, true, MUSTACHE_LINE, MAX_OUTPUT, &out), -EMSGSIZE);
+	assert_string_equal(out.data, "t: has more than 262144 bytes");
 	buffer_fini(&out);
 	buffer_fini(&nested);
 }
@@ -373,7 +384,7 @@ static void describe__of_another_text_or_mode__differs(void **state)
 		{"{{>p}}", "{p: b}", true, MUSTACHE_LINE},
 		{"{{>p}}", "{p: a}", false, MUSTACHE_LINE},
 		{"{{>p}}", "{p: a}", true, MUSTACHE_HTML}};
-	struct buffer seen[COUNT(all)];
+	struct buffer seen[COUNT(all)], little;
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(all); i++) {
@@ -386,6 +397,9 @@ static void describe__of_another_text_or_mode__differs(void **state)
 		assert_int_equal(mustache_new(&o, all[i].text, strlen(all[i].text), &m, why), 0);
 		buffer_init(&seen[i], 1u << 20);
 		assert_int_equal(mustache_describe(m, &seen[i]), 0);
+		buffer_init(&little, 8); /* else two templates would look like one */
+		assert_int_equal(mustache_describe(m, &little), -EMSGSIZE);
+		buffer_fini(&little);
 		for (size_t k = 0; k < i; k++)
 			assert_string_not_equal(seen[k].data, seen[i].data);
 		mustache_free(m);
