@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <grp.h>
 #include <sys/resource.h>
 
 #include <cmocka.h>
@@ -261,6 +262,82 @@ static void once__waits_for_each_config__and_fails_with_any(void **state)
 	assert_false(is_there("run/control.sock"));
 }
 
+/* The check of one waits for the file of another, which is published long before. */
+static void once__waits_for_the_slowest_config(void **state)
+{
+	char config[1024];
+
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put("slow.yaml", "port: 2\n");
+	snprintf(config, sizeof(config),
+		WEB "  slow: {from: [{server: d, path: /slow.yaml}], type: yaml, snapshot: true, "
+		    "check: {run: [/bin/sh, -c, 'until [ -e %s/run/web.snap ]; do sleep 0.01; "
+		    "done; sleep 0.05', '{path}']}}\n",
+		played.dir);
+	put_settings("", config);
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path, "--once"), 0);
+	assert_true(is_there("run/web.snap"));
+	assert_true(is_there("run/slow.snap"));
+}
+
+#define OWN_USER 54321u
+
+/* Runs it once, as a user who has a directory of its own for what lives as long as its session. */
+static int run_as_own_user(const char *own)
+{
+	struct captured errors = captured_begin(STDERR_FILENO);
+	char name[] = "pulletd", option[] = "-c", once[] = "--once",
+	     *argv[] = {name, option, settings_path, once, NULL};
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		setenv("XDG_RUNTIME_DIR", own, 1);
+		if (setgroups(0, NULL) || setresgid(OWN_USER, OWN_USER, OWN_USER) ||
+			setresuid(OWN_USER, OWN_USER, OWN_USER))
+			exit(99);
+		optind = 0;
+		exit(run_pulletd(4, argv));
+	}
+	waitpid(pid, &status, 0);
+	captured_read(&errors, command.err, sizeof(command.err));
+	captured_end(&errors);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Its programs would look for the values in the usual place. */
+static void own_places__of_an_ordinary_user__are_said(void **state)
+{
+	char own[SCRATCH_PATH + 16], text[1024], expected[1024];
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("# another user needs root\n");
+		skip();
+	}
+	assert_int_equal(chmod(played.dir, 0755), 0);
+	snprintf(own, sizeof(own), "%s/own", played.dir);
+	assert_int_equal(mkdir(own, 0700), 0);
+	assert_int_equal(chown(own, OWN_USER, OWN_USER), 0);
+	put("web.yaml", "port: 1\n");
+	snprintf(expected, sizeof(expected),
+		"running in this user's own places: pullet finds them, other programs need "
+		"PULLET_RUNTIME_DIR PULLET_RUNTIME_DIR=%s/pullet state_dir=%s/state\n",
+		own, own);
+	for (unsigned elsewhere = 0; elsewhere < 2; elsewhere++) {
+		snprintf(text, sizeof(text),
+			"agent: {state_dir: %s/state, runtime_dir: %s/%s}\n"
+			"servers:\n  d: {kind: file, urls: ['file://%s']}\nconfigs:\n%s",
+			own, own, elsewhere ? "other" : "pullet", played.dir, WEB);
+		put("pullet.yaml", text);
+		assert_int_equal(run_as_own_user(own), 0);
+		if (!strstr(command.err, expected) != (bool)elsewhere)
+			fail_msg("%u: %s", elsewhere, command.err);
+	}
+}
+
 static void dry_run__writes_nothing__not_even_directories(void **state)
 {
 	(void)state;
@@ -412,6 +489,8 @@ int main(void)
 		CASE(directories__that_it_makes__are_its_own__and_the_socket_its_groups),
 		CASE(operators__whom_nobody_can_be__are_warned_of),
 		CASE(once__waits_for_each_config__and_fails_with_any),
+		CASE(once__waits_for_the_slowest_config),
+		CASE(own_places__of_an_ordinary_user__are_said),
 		CASE(dry_run__writes_nothing__not_even_directories),
 		CASE(files__that_are_missing__are_named_up_to_a_bound),
 		CASE(once__keeps_snapshots_of_others__and_a_start_withdraws_them),
