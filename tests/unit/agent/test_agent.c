@@ -22,11 +22,19 @@ static int played_subscribe(const struct sys *sys, const struct subscriber_endpo
 	size_t count, struct push_topic *const *topics, size_t topic_count,
 	struct subscriber **ret_subscriber);
 
+static int played_control(
+	const struct control_env *env, struct control **ret_control, char why[FILE_WHY]);
+static struct systemd *played_systemd(const struct control_env *env);
+
+#define control_start played_control
+#define systemd_start played_systemd
 #define report_start played_start
 #define report_changed played_changed
 #define report_leave played_leave
 #define subscriber_start played_subscribe
 #include "agent.c"
+#undef control_start
+#undef systemd_start
 #undef report_start
 #undef report_changed
 #undef report_leave
@@ -186,6 +194,66 @@ static void push__that_cannot_start__says_why(void **state)
 	assert_int_equal(start_push(&a, &settings, &started, why), 0);
 }
 
+static int control_error;
+static unsigned notifiers;
+
+static int played_control(
+	const struct control_env *env, struct control **ret_control, char why[FILE_WHY])
+{
+	(void)env, (void)ret_control;
+	snprintf(why, FILE_WHY, "no such socket");
+	return control_error;
+}
+
+static struct systemd *played_systemd(const struct control_env *env)
+{
+	(void)env;
+	notifiers++;
+	return NULL;
+}
+
+/* A service manager must not be told that it is ready. */
+static void start__where_a_channel_cannot_be__fails_and_says_why(void **state)
+{
+	static const struct {
+		int control, push, r;
+		unsigned notifiers;
+		const char *line;
+	} rows[] = {
+		{-EADDRINUSE, 0, -EADDRINUSE, 0,
+			"cannot serve the control API why=\"no such socket\"\n"},
+		{0, -EMFILE, -EMFILE, 0,
+			"cannot start why=\"cannot start the push channel: Too many open "
+			"files\"\n"},
+		{0, 0, 0, 1, ""},
+	};
+	struct settings_push push[] = {{.endpoint = (char *)"tcp://127.0.0.1:1"},
+		{.endpoint = (char *)"tcp://127.0.0.1:2",
+			.heartbeat_ms = 7,
+			.server_key = (char *)"KEY",
+			.secret_key_file = (char *)"/key"}};
+	struct settings settings = {.push = push, .push_count = 2};
+	struct agent a = {.settings = &settings};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct captured errors = captured_begin(STDERR_FILENO);
+		char text[512];
+		int r;
+
+		control_error = rows[i].control;
+		subscribe_error = rows[i].push;
+		notifiers = 0;
+		r = start_channels(&a);
+		captured_read(&errors, text, sizeof(text));
+		captured_end(&errors);
+		assert_int_equal(r, rows[i].r);
+		assert_int_equal(notifiers, rows[i].notifiers);
+		if (rows[i].line[0] ? !strstr(text, rows[i].line) : text[0])
+			fail_msg("%zu: %s", i, text);
+	}
+}
+
 static void thread_for_files__is_started_once_a_server_needs_it(void **state)
 {
 	struct settings_server web = {.kind = SETTINGS_HTTP}, files = {.kind = SETTINGS_FILE};
@@ -300,6 +368,7 @@ int main(void)
 		cmocka_unit_test(
 			stop__waits_for_the_last_word_to_the_fleet_and_half_a_second_at_most),
 		cmocka_unit_test(push__that_cannot_start__says_why),
+		cmocka_unit_test(start__where_a_channel_cannot_be__fails_and_says_why),
 		cmocka_unit_test(thread_for_files__is_started_once_a_server_needs_it),
 		cmocka_unit_test(host__with_the_longest_name__is_called_so),
 		cmocka_unit_test(hup__of_an_agent_that_runs_once__is_ignored),

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <grp.h>
+#include <pthread.h>
 #include <sys/resource.h>
 
 #include <cmocka.h>
@@ -130,6 +131,27 @@ static void limit_of_descriptors__that_is_too_low__is_an_invalid_configuration(v
 	assert_shows(command.err, "cannot start: the limit of open files is too low why=");
 	assert_shows(command.err, "control socket");
 	assert_false(is_there("state"));
+}
+
+/* The reason is that, and not what has failed before. */
+static void threads__that_are_short__are_said_to_be(void **state)
+{
+	pthread_attr_t before, larger;
+
+	(void)state;
+	put_settings("", WEB);
+	pthread_getattr_default_np(&before);
+	pthread_attr_init(&larger);
+	pthread_attr_setstacksize(&larger, (size_t)1 << 46); /* no machine has that */
+	assert_int_equal(pthread_setattr_default_np(&larger), 0);
+	RUN(run_pulletd, "pulletd", "-c", settings_path, "--once");
+	pthread_setattr_default_np(&before);
+	pthread_attr_destroy(&larger);
+	pthread_attr_destroy(&before);
+	assert_int_equal(command.code, 1);
+	assert_shows(command.err,
+		"cannot start: memory, file descriptors or threads are short: raise the limits "
+		"(LimitNOFILE, MemoryMax, TasksMax) why=\"Cannot allocate memory\"\n");
 }
 
 /* ---- what it is told ---- */
@@ -482,6 +504,7 @@ int main(void)
 		CASE(second_agent__at_the_same_socket__does_not_start),
 		CASE(state__that_cannot_be_written__is_named),
 		CASE(limit_of_descriptors__that_is_too_low__is_an_invalid_configuration),
+		CASE(threads__that_are_short__are_said_to_be),
 		CASE(configuration__of_the_environment__counts_unless_one_is_named),
 		CASE(log__is_as_the_configuration_says_unless_the_command_line_does),
 		CASE(configuration__that_anybody_can_write__is_warned_of),

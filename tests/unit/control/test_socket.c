@@ -50,6 +50,7 @@ static int tear_down(void **state)
 	(void)state;
 	quick_hang_up(&client);
 	control_socket_close(served);
+	control_socket_close(NULL); /* one that could not be made */
 	served = NULL;
 	file_watch_free(watch);
 	quick_close();

@@ -755,6 +755,57 @@ static void children__that_write_for_ever__do_not_keep_it_from_ending(void **sta
 	wait_dead(child); /* of what it writes: nobody reads it any more */
 }
 
+/* Whoever else holds the pipe writes again as soon as something was read. */
+static int echo_fd = -1;
+
+ssize_t read(int fd, void *to, size_t size)
+{
+	ssize_t n = syscall(SYS_read, fd, to, size);
+	struct stat st;
+
+	if (echo_fd >= 0 && n > 0 && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode))
+		(void)!write(echo_fd, "x", 1);
+	return n;
+}
+
+static pid_t first_child_of(const char *process)
+{
+	char path[64];
+	int pid = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%s/children", process);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%d", &pid), 1);
+	fclose(f);
+	return pid;
+}
+
+/* Such as one that was given it over a socket, and is no descendant. */
+static void stranger__that_writes_for_ever__does_not_keep_it_from_ending(void **state)
+{
+	char process[32], path[64];
+	struct outcome o;
+	pid_t keeper, program;
+
+	(void)state;
+	start_ready(&o, "echo > $1; " NAP, (struct process_options){0});
+	keeper = first_child_of("thread-self");
+	snprintf(process, sizeof(process), "%d/task/%d", (int)keeper, (int)keeper);
+	program = first_child_of(process);
+	snprintf(path, sizeof(path), "/proc/%d/fd/1", (int)program);
+	echo_fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	assert_true(echo_fd >= 0);
+	assert_int_equal(write(echo_fd, "x", 1), 1);
+	kill(program, SIGKILL);
+	run_out(&o);
+	close(echo_fd);
+	echo_fd = -1;
+	assert_int_equal(o.result.end, PROCESS_SIGNALLED);
+	assert_int_equal(o.output[0], 'x'); /* what was there by then */
+}
+
 static void many__at_once__end_each_with_its_own_code(void **state)
 {
 	enum { MANY = 100 };
@@ -813,19 +864,8 @@ static unsigned watched_signals;
 
 int kill(pid_t pid, int number)
 {
-	watched_signals += pid == watched_pid;
+	watched_signals += pid == watched_pid || (watched_pid && pid == 1);
 	return (int)syscall(SYS_kill, pid, number);
-}
-
-static pid_t first_child(void)
-{
-	FILE *f = fopen("/proc/thread-self/children", "re");
-	int pid = 0;
-
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%d", &pid), 1);
-	fclose(f);
-	return pid;
 }
 
 struct look {
@@ -854,7 +894,7 @@ static void keeper__that_has_ended__is_signalled_no_more(void **state)
 	(void)state;
 	p = start_ready(&o, "setsid sleep 1000 & echo > $1; kill -9 $PPID; " NAP,
 		(struct process_options){0});
-	watched_pid = first_child();
+	watched_pid = first_child_of("thread-self");
 	loop_timer_init(&look.timer, look_for_its_end, &look);
 	loop_timer_set(o.loop, &look.timer, 0);
 	assert_int_equal(loop_run(o.loop), 0);
@@ -1033,6 +1073,22 @@ static void start__without_descriptors__fails_and_leaves_nothing(void **state)
 }
 
 /* On a kernel that has no pidfd_open(), or does not let it through. */
+/* It is the keeper that cannot fork: the agent has started that. */
+static void start__of_a_process_too_many__is_told_with_its_errno(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	fault_syscall.number = SYS_clone;
+	fault_syscall.error = EAGAIN;
+	o = script("true", NULL);
+	fault_syscall.error = 0;
+	assert_false(o.result.ok);
+	assert_int_equal(o.result.end, PROCESS_NOT_STARTED);
+	assert_int_equal(o.result.code, EAGAIN);
+	assert_string_equal(o.result.why, "cannot be started: Resource temporarily unavailable");
+}
+
 static void start__without_pidfds__fails_and_leaves_nothing(void **state)
 {
 	const struct process_options options = {
@@ -1175,12 +1231,14 @@ int main(void)
 		CASE(keeper__that_has_ended__is_signalled_no_more),
 		CASE(keeper__stopped__does_its_work_at_the_limit),
 		CASE(children__that_write_for_ever__do_not_keep_it_from_ending),
+		CASE(stranger__that_writes_for_ever__does_not_keep_it_from_ending),
 		CASE(many__at_once__end_each_with_its_own_code),
 		CASE(free__kills_the_group_and_reaps),
 		CASE(agent__killed__takes_the_program_with_it),
 		CASE(start__while_threads_hold_locks__works),
 		CASE(start__where_children_are_ignored__learns_the_end_all_the_same),
 		CASE(start__without_descriptors__fails_and_leaves_nothing),
+		CASE(start__of_a_process_too_many__is_told_with_its_errno),
 		CASE(start__without_pidfds__fails_and_leaves_nothing),
 		CASE(start__without_memory__fails_and_leaves_nothing),
 	};
