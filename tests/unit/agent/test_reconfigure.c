@@ -99,6 +99,21 @@ int fsync(int fd)
 	return (int)syscall(SYS_fsync, fd);
 }
 
+/* A file system that does not answer while the file "held" is there, for web's document. */
+ssize_t read(int fd, void *to, size_t size)
+{
+	char link[64], path[PATH_MAX] = "";
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (is_there("held") && readlink(link, path, sizeof(path) - 1) > 0 &&
+		strstr(path, "/web.yaml")) {
+		put("reads", "");
+		while (is_there("held"))
+			poll(NULL, 0, 2);
+	}
+	return syscall(SYS_read, fd, to, size);
+}
+
 int renameat(int from_dir, const char *from, int to_dir, const char *to)
 {
 	if (is_there("broken")) {
@@ -432,6 +447,37 @@ static void writes__under_way__are_all_finished_first(void **state)
 	scratch_close(disk);
 }
 
+static void stop_during_a_pull(int printed)
+{
+	if (!log_has(printed, "published", 1))
+		return;
+	put("held", "");
+	put("web.yaml", "port: 2\n");
+	ask("POST /v1/configs/web/refresh"); /* 0 */
+	while (!is_there("reads"))
+		poll(NULL, 0, 2);
+	kill(agent_pid, SIGTERM);
+	log_has(printed, "stopping signal=Terminated", 1);
+	remove_file("held");
+}
+
+static void pull__under_way__ends_with_the_agent(void **state)
+{
+	char config[512], text[64];
+
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	snprintf(config, sizeof(config),
+		"  web: {from: [{server: d, path: /web.yaml}], type: yaml, file: %s/out, "
+		"interval: 1h}\n",
+		played.dir);
+	put_settings("", config);
+	run_with(stop_during_a_pull);
+	assert_true(scratch_read(played.dir, "out", text, sizeof(text), NULL));
+	assert_string_equal(text, "port: 1\n");
+	assert_int_equal(count_in_log("published"), 1);
+}
+
 static void change_a_watched_one(int printed)
 {
 	if (!log_has(printed, "published", 1))
@@ -672,6 +718,7 @@ int main(void)
 		CASE(last_signal_of_many__counts),
 		CASE(write__under_way__is_finished_first__then_the_last_signal_counts),
 		CASE(writes__under_way__are_all_finished_first),
+		CASE(pull__under_way__ends_with_the_agent),
 		CASE(configuration__that_is_watched__is_applied_by_itself),
 		CASE(directory__that_the_disk_may_lose__is_warned_of),
 		CASE(pin__that_the_disk_did_not_take__outlives_its_config),

@@ -14,6 +14,7 @@
 
 #include "base/log.h"
 #include "config/config.h"
+#include "control/answers.h"
 #include "control/api.h"
 #include "control/socket.h"
 #include "fleet/report.h"
@@ -22,8 +23,14 @@
 
 static void played_changed(struct report *r, size_t config);
 
+static int played_begin(struct answers *answers, const struct answer *what, struct httpd_request *r,
+	struct config *c, char why[FILE_WHY]);
+
 #define report_changed played_changed
+#define answers_begin played_begin
+#include "control/handler.c"
 #include "control/post.c"
+#undef answers_begin
 #undef report_changed
 
 #define TRIES 400
@@ -350,6 +357,35 @@ static void decision__about_any_config__is_in_the_receipt_at_once(void **state)
 	scratch_close(dir);
 }
 
+static int room_error;
+
+static int played_begin(struct answers *answers, const struct answer *what, struct httpd_request *r,
+	struct config *c, char why[FILE_WHY])
+{
+	if (!room_error)
+		return answers_begin(answers, what, r, c, why);
+	snprintf(why, FILE_WHY, "there is no room");
+	return room_error;
+}
+
+/* Who gets a 503 tries again. */
+static void question__for_which_there_is_no_room__is_answered_503_and_counted(void **state)
+{
+	const struct row question = {HTTPD_GET, CONFIG "/explain", {"key", "a"}, 503, ""};
+
+	(void)state;
+	room_error = -EBUSY;
+	ask(&question);
+	assert_int_equal(request.status, 503);
+	assert_string_equal(request.body, "{\"error\":\"there is no room\"}\n");
+	assert_int_equal(agent.counts.busy, 1);
+	room_error = -ENOMEM;
+	ask(&question);
+	assert_int_equal(request.status, 500);
+	assert_int_equal(agent.counts.busy, 1);
+	room_error = 0;
+}
+
 static void address__of_a_reload__is_listened_at_or_says_why(void **state)
 {
 	char why[FILE_WHY] = "";
@@ -396,6 +432,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(request__with_memory__is_answered),
 		CASE(decision__about_any_config__is_in_the_receipt_at_once),
+		CASE(question__for_which_there_is_no_room__is_answered_503_and_counted),
 		CASE(address__of_a_reload__is_listened_at_or_says_why),
 		CASE(request__without_memory__is_answered_by_an_error),
 		CASE(start__without_memory__says_so),
