@@ -14,6 +14,7 @@
 #include "reconfigure.h"
 #include "tests/unit/fixture/captured.h"
 #include "tests/unit/fixture/fault_memory.h"
+#include "tests/unit/fixture/scratch.h"
 
 static struct report *played_start(const struct report_env *env);
 static void played_changed(struct report *r, size_t config);
@@ -325,6 +326,44 @@ static void hup__of_an_agent_that_runs_once__is_ignored(void **state)
 	loop_free(a.loop);
 }
 
+static char dir[SCRATCH_PATH];
+
+/* Puts an agent together, and takes it apart. */
+static bool open_agent(void)
+{
+	char state_dir[SCRATCH_PATH + 8], runtime_dir[SCRATCH_PATH + 8];
+	struct settings settings = {.state_dir = state_dir, .runtime_dir = runtime_dir};
+	struct agent a = {.path = "/nowhere.yaml", .lock = -1};
+	int r;
+
+	snprintf(state_dir, sizeof(state_dir), "%s/state", dir);
+	snprintf(runtime_dir, sizeof(runtime_dir), "%s/run", dir);
+	r = agent_open(&a, &settings);
+	fault_memory.nth = 0;
+	assert_true(r == 0 || r == -ENOMEM);
+	if (r == 0)
+		assert_true(
+			a.loop && a.transport && a.worker && a.check && a.backoffs && a.settings);
+	agent_stop(&a);
+	return r != 0;
+}
+
+static void agent__without_memory__does_not_begin_and_leaves_nothing(void **state)
+{
+	struct captured errors;
+	unsigned before;
+
+	(void)state;
+	scratch_open(dir, scratch_memory());
+	errors = captured_begin(STDERR_FILENO);
+	assert_false(open_agent());
+	before = scratch_descriptors();
+	assert_true(fault_memory_each(open_agent, false) >= 5);
+	assert_int_equal(scratch_descriptors(), before);
+	captured_end(&errors);
+	scratch_close(dir);
+}
+
 static bool new_reconfigure(void)
 {
 	struct agent a = {.path = "/nowhere.yaml"};
@@ -374,7 +413,8 @@ int main(void)
 		cmocka_unit_test(hup__of_an_agent_that_runs_once__is_ignored),
 		cmocka_unit_test(apply__without_memory__says_so),
 		cmocka_unit_test(reconfigure__without_memory__is_none),
+		cmocka_unit_test(agent__without_memory__does_not_begin_and_leaves_nothing),
 	};
 
-	return fault_memory_run(tests, 2);
+	return fault_memory_run(tests, 3);
 }

@@ -9,6 +9,7 @@
 #include <grp.h>
 #include <pthread.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 
@@ -441,6 +442,8 @@ static void pull_and_interrupt(int printed)
 	ask("POST /v1/configs/more/resume"); /* 1 */
 	kill(agent_pid, SIGUSR1);
 	log_has(printed, "pulling everything now configs=3\n", 1);
+	kill(agent_pid, SIGPIPE); /* who reads the log, or asked, is gone */
+	ask("GET /livez");        /* 2 */
 	kill(agent_pid, SIGINT);
 	log_has(printed, "stopping signal=Interrupt\n", 1);
 }
@@ -456,6 +459,83 @@ static void signals__pull_each_config__and_end_the_agent(void **state)
 	run_with(pull_and_interrupt);
 	assert_answer(0, 200, "\"ok\":true");
 	assert_answer(1, 200, "\"ok\":true");
+	assert_answer(2, 200, "ok");
+}
+
+/* A disk, and a file system of a server, that do not answer while a file of that name is there. */
+int fsync(int fd)
+{
+	if (is_there("hang-disk")) {
+		put("hangs", "");
+		while (is_there("hang-disk"))
+			poll(NULL, 0, 2);
+	}
+	return (int)syscall(SYS_fsync, fd);
+}
+
+ssize_t read(int fd, void *to, size_t size)
+{
+	char link[64], path[PATH_MAX] = "";
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (is_there("hang-file") && readlink(link, path, sizeof(path) - 1) > 0 &&
+		strstr(path, "/web.yaml")) {
+		put("hangs", "");
+		while (is_there("hang-file"))
+			poll(NULL, 0, 2);
+	}
+	return syscall(SYS_read, fd, to, size);
+}
+
+/* Runs pulletd, ends it while that hangs, and returns its exit code. */
+static int end_while(const char *hangs)
+{
+	int ends[2], status = 0;
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	put(hangs, "");
+	fork_pulletd(ends[1]);
+	close(ends[1]);
+	while (!is_there("hangs"))
+		poll(NULL, 0, 2);
+	kill(agent_pid, SIGTERM);
+	assert_int_equal(waitpid(agent_pid, &status, 0), agent_pid);
+	agent_pid = -1;
+	for (ssize_t n = 1; n > 0;) {
+		size_t len = strlen(talk->log);
+
+		n = read(ends[0], talk->log + len, sizeof(talk->log) - 1 - len);
+	}
+	close(ends[0]);
+	unlink(place(hangs));
+	unlink(place("hangs"));
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* A service manager would wait for a minute and a half. */
+static void end__while_a_disk_or_a_file_hangs__comes_all_the_same(void **state)
+{
+	char disk[SCRATCH_PATH], text[1024];
+
+	(void)state;
+	scratch_open(disk, scratch_disk());
+	snprintf(text, sizeof(text),
+		"agent: {state_dir: %s/state, runtime_dir: %s/run}\nservers:\n"
+		"  d: {kind: file, urls: ['file://%s']}\nconfigs:\n"
+		"  web: {from: [{server: d, path: /web.yaml}], type: yaml, file: %s/out}\n",
+		disk, played.dir, played.dir, disk);
+	put("pullet.yaml", text);
+	put("web.yaml", "port: 1\n");
+	assert_int_equal(mkdir(place("run"), 0750), 0);
+	snprintf(text, sizeof(text), "%s/state", disk);
+	assert_int_equal(mkdir(text, 0700), 0);
+	assert_int_equal(end_while("hang-file"), 0); /* nothing is lost */
+	assert_shows(talk->log, "a file of a server does not answer: exiting without it\n");
+	assert_int_equal(end_while("hang-disk"), 1);
+	assert_shows(talk->log,
+		"the disk does not answer: exiting without the last write; the last known good is "
+		"safe\n");
+	scratch_close(disk);
 }
 
 /* As put_settings(), and the server is watched. */
@@ -518,6 +598,7 @@ int main(void)
 		CASE(files__that_are_missing__are_named_up_to_a_bound),
 		CASE(once__keeps_snapshots_of_others__and_a_start_withdraws_them),
 		CASE(signals__pull_each_config__and_end_the_agent),
+		CASE(end__while_a_disk_or_a_file_hangs__comes_all_the_same),
 		CASE(server__that_is_watched__tells_at_once),
 	};
 
