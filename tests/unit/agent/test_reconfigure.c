@@ -11,6 +11,7 @@
 
 #include "tests/unit/fixture/pulletd.h"
 
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #define APPLIED "the new configuration is applied"
@@ -155,6 +156,7 @@ static void config__that_changed__pulls_at_once__and_the_other_does_not(void **s
 	assert_answer(1, 200, "\"runs\":{\"success\":1,");
 	assert_answer(2, 200, "\"reloads\":1,\"rejections\":0,\"error\":null");
 	assert_logged(APPLIED_LINE "unchanged=1 changed=\"1: web\"\n");
+	assert_shows(talk->log, "debug the new configuration runs after_ms=");
 }
 
 static void remove_one(int printed)
@@ -618,6 +620,36 @@ static void configuration__that_cannot_be__changes_nothing(void **state)
 		"never closed: close it at the end of the value\"\n" INVALID_LINE "errors=1\n");
 }
 
+static void want_too_many_descriptors(int printed)
+{
+	const struct rlimit few = {.rlim_cur = 24, .rlim_max = 24};
+	char part[512];
+
+	if (!log_has(printed, "started version", 1))
+		return;
+	snprintf(part, sizeof(part), "}\npush:\n- {endpoint: 'ipc://%s/push'", played.dir);
+	put_settings(part, CONFIG("web", ""));
+	talk->failed |= prlimit(agent_pid, RLIMIT_NOFILE, &few, NULL) != 0;
+	hang_up();
+	log_has(printed, INVALID, 1);
+	ask("GET /v1/status");              /* 0 */
+	put_settings("", CONFIG("db", "")); /* for which there are enough */
+	hang_up();
+	log_has(printed, APPLIED, 1);
+	ask("GET /v1/status"); /* 1 */
+}
+
+static void configuration__that_needs_more_descriptors_than_there_are__is_rejected(void **state)
+{
+	(void)state;
+	put_settings("", CONFIG("web", ""));
+	run_with(want_too_many_descriptors);
+	assert_answer(0, 200, "\"rejections\":1,\"error\":\"");
+	assert_answer(0, 200, " file descriptors are needed (");
+	assert_answer(0, 200, "\"push\":[]");
+	assert_answer(1, 200, "\"configs\":[{\"name\":\"db\"");
+}
+
 /* ---- beside the configs ---- */
 
 static void change_servers(int printed)
@@ -723,6 +755,7 @@ int main(void)
 		CASE(directory__that_the_disk_may_lose__is_warned_of),
 		CASE(pin__that_the_disk_did_not_take__outlives_its_config),
 		CASE(configuration__that_cannot_be__changes_nothing),
+		CASE(configuration__that_needs_more_descriptors_than_there_are__is_rejected),
 		CASE(servers_and_receipts__come_change_and_go),
 		CASE(labels__that_change__ask_each_rollout_again),
 	};

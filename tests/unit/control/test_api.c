@@ -345,6 +345,8 @@ static void stranger__has_its_places_beside_those_of_root(void **state)
 
 /* ---- receipts ---- */
 
+static size_t before_the_end; /* requests to the etcd */
+
 static void wait_for_receipt(int printed)
 {
 	if (!log_has(printed, "published", 1))
@@ -355,6 +357,7 @@ static void wait_for_receipt(int printed)
 	ask("POST /v1/configs/web/suspend?reason=x");
 	ask("POST /v1/configs/web/resume");
 	ask("GET /metrics");
+	before_the_end = played.log->count;
 }
 
 static void receipt__is_written_to_the_etcd(void **state)
@@ -385,6 +388,8 @@ static void receipt__is_written_to_the_etcd(void **state)
 	assert_answer(1, 200, "\"ok\":true");
 	assert_shows(talk->answers[3], "\npullet_report_leases_total 1\n");
 	assert_shows(played.log->body, "\"success\"");
+	assert_true(played.log->count > before_the_end); /* that it stopped, and was not lost */
+	assert_string_equal(played_asked(played.log->count - 1), "POST /v3/kv/txn");
 }
 
 /* ---- TCP ---- */

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -408,6 +409,28 @@ static void input__on_an_older_kernel__comes_all_the_same(void **state)
 	assert_string_equal(o.output, "a text");
 }
 
+static size_t piece; /* bytes that a file takes at a time; 0 = all */
+
+ssize_t pwrite(int fd, const void *from, size_t len, off_t at)
+{
+	return syscall(SYS_pwrite64, fd, from, piece && piece < len ? piece : len, at);
+}
+
+static void input__that_memory_takes_in_pieces__comes_whole(void **state)
+{
+	const struct process_options options = {.input = "0123456789abcdefghijklmnopqrstuvwxyz",
+		.input_len = 36,
+		.max_output = 100,
+		.timeout_ms = LONG_MS};
+	struct outcome o;
+
+	(void)state;
+	piece = 7;
+	o = script("cat", &options);
+	piece = 0;
+	assert_string_equal(o.output, options.input);
+}
+
 static void input__for_which_there_is_no_room__is_refused(void **state)
 {
 	const struct process_options options = {.argv = (char *[]){shell, NULL},
@@ -492,8 +515,8 @@ static void descriptors__when_the_agents_own_are_closed__are_right_all_the_same(
 	(void)state;
 	for (int closed = 1; closed < 8; closed++) { /* each of the three, or not */
 		struct outcome o = {.loop = loop_new(&sys_real)};
+		int saved[3], r, lost = 0;
 		struct process *p;
-		int saved[3], r;
 
 		for (int i = 0; i < 3; i++)
 			saved[i] = fcntl(i, F_DUPFD_CLOEXEC, 10);
@@ -504,10 +527,12 @@ static void descriptors__when_the_agents_own_are_closed__are_right_all_the_same(
 		if (r == 0)
 			loop_run(o.loop);
 		for (int i = 0; i < 3; i++) {
+			lost += (closed & 1 << i) && fcntl(i, F_GETFD) >= 0;
 			dup2(saved[i], i);
 			close(saved[i]);
 		}
 		assert_int_equal(r, 0);
+		assert_int_equal(lost, 0);
 		assert_true(o.result.ok);
 		assert_string_equal(o.output, "inout\n");
 		assert_string_equal(o.message, "err\n");
@@ -768,6 +793,22 @@ ssize_t read(int fd, void *to, size_t size)
 	return n;
 }
 
+/* And once more between the look at what is there and the reading of it. */
+int ioctl(int fd, unsigned long request, ...)
+{
+	va_list more;
+	void *to;
+	int r;
+
+	va_start(more, request);
+	to = va_arg(more, void *);
+	va_end(more);
+	r = (int)syscall(SYS_ioctl, fd, request, to);
+	if (echo_fd >= 0 && request == FIONREAD)
+		(void)!write(echo_fd, "late", 4);
+	return r;
+}
+
 static pid_t first_child_of(const char *process)
 {
 	char path[64];
@@ -804,6 +845,7 @@ static void stranger__that_writes_for_ever__does_not_keep_it_from_ending(void **
 	echo_fd = -1;
 	assert_int_equal(o.result.end, PROCESS_SIGNALLED);
 	assert_int_equal(o.output[0], 'x'); /* what was there by then */
+	assert_null(strchr(o.output, 'l')); /* and no more */
 }
 
 static void many__at_once__end_each_with_its_own_code(void **state)
@@ -1211,6 +1253,7 @@ int main(void)
 		CASE(input__of_nothing__ends_at_once),
 		CASE(input__large__comes_whole),
 		CASE(input__on_an_older_kernel__comes_all_the_same),
+		CASE(input__that_memory_takes_in_pieces__comes_whole),
 		CASE(input__for_which_there_is_no_room__is_refused),
 		CASE(input__that_nobody_reads__does_no_harm),
 		CASE(descriptors__of_the_agent__are_not_inherited),
