@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "mustache/mustache.h"
+#include "tests/unit/fixture/fault_memory.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define MAX_OUTPUT (1u << 20)
@@ -409,6 +410,78 @@ static void describe__of_another_text_or_mode__differs(void **state)
 		buffer_fini(&seen[i]);
 }
 
+static int find_nothing(void *arg, const char *name, struct buffer *text, char ret_file[FILE_WHY],
+	char why[FILE_WHY])
+{
+	(void)arg, (void)name, (void)text, (void)ret_file;
+	memset(why, 'w', FILE_WHY - 1);
+	why[FILE_WHY - 1] = '\0';
+	return -EIO;
+}
+
+static void error__of_the_longest_names__is_cut_to_its_bound(void **state)
+{
+	char name[400], text[400];
+	const struct mustache_options o = {name, true, MUSTACHE_LINE, find_nothing, NULL};
+	struct {
+		char why[FILE_WHY], behind[FILE_WHY];
+	} said;
+	struct mustache *m = NULL;
+
+	(void)state;
+	memset(name, 'f', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	memset(text, '\n', sizeof(text));
+	memset(text + 196, 'n', 200);
+	memcpy(text + 196, "{{>", 3);
+	memcpy(text + 396, "}}", 3);
+	memset(said.behind, '#', sizeof(said.behind));
+	assert_int_equal(mustache_new(&o, text, strlen(text), &m, said.why), -EINVAL);
+	assert_true(strnlen(said.why, sizeof(said.why)) < sizeof(said.why));
+	assert_non_null(strstr(said.why, "f:197:1: the partial 'nnn"));
+	for (size_t i = 0; i < sizeof(said.behind); i++)
+		assert_int_equal(said.behind[i], '#');
+}
+
+static const char memory_text[] = "{{#a}}{{b}}{{^c}}x{{/c}}{{>p}}{{=<% %>=}}<%b%><%/a%>";
+static struct document *memory_data, *memory_partials;
+
+/* Compiles, describes and renders. */
+static bool render_once(void)
+{
+	const struct mustache_options o = {"t", true, MUSTACHE_LINE, find_partial, memory_partials};
+	struct mustache *m = NULL;
+	char why[FILE_WHY] = "";
+	struct buffer out;
+	int r;
+
+	buffer_init(&out, MAX_OUTPUT);
+	r = mustache_new(&o, memory_text, strlen(memory_text), &m, why);
+	if (r) {
+		assert_null(m);
+		assert_string_equal(why, "out of memory");
+	}
+	if (r == 0)
+		r = mustache_render(m, document_root(memory_data), &out, why);
+	if (r == 0)
+		assert_string_equal(out.data, "1x2:11");
+	assert_true(r == 0 || r == -ENOMEM);
+	mustache_free(m);
+	buffer_fini(&out);
+	return r;
+}
+
+static void template__without_memory__is_none_and_leaves_nothing(void **state)
+{
+	(void)state;
+	memory_data = parse("{a: {b: 1}, b: 2, c: false}");
+	memory_partials = parse("{p: '2:{{b}}'}");
+	assert_true(fault_memory_each(render_once, false) >= 8);
+	assert_true(fault_memory_each(render_once, true) >= 8);
+	document_free(memory_data);
+	document_free(memory_partials);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -422,7 +495,9 @@ int main(void)
 		cmocka_unit_test(render__beyond_a_bound__is_an_error),
 		cmocka_unit_test(new__of_too_many_partials__is_an_error),
 		cmocka_unit_test(describe__of_another_text_or_mode__differs),
+		cmocka_unit_test(error__of_the_longest_names__is_cut_to_its_bound),
+		cmocka_unit_test(template__without_memory__is_none_and_leaves_nothing),
 	};
 
-	return cmocka_run_group_tests_name("mustache", tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }
