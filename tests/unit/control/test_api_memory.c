@@ -50,10 +50,16 @@ static struct httpd_request request;
 static httpd_handler handle;
 static void *handle_arg;
 
+static int open_error;
+
 int control_socket_open(struct loop *l, struct file_watch *d, const char *dir,
 	httpd_handler handler, void *arg, struct control_socket **ret_socket, char why[FILE_WHY])
 {
-	(void)l, (void)d, (void)dir, (void)why;
+	(void)l, (void)d, (void)dir;
+	if (open_error) {
+		snprintf(why, FILE_WHY, "no such socket");
+		return open_error;
+	}
 	handle = handler;
 	handle_arg = arg;
 	*ret_socket = (struct control_socket *)(void *)&request;
@@ -81,7 +87,7 @@ static int listen_error;
 
 int control_socket_listen(struct control_socket *p, const char *address, char why[FILE_WHY])
 {
-	assert_ptr_equal(p, &request);
+	assert_ptr_equal(p, &request); /* one that was opened */
 	listened = address;
 	if (listen_error)
 		snprintf(why, FILE_WHY, "no such address");
@@ -400,6 +406,24 @@ static void address__of_a_reload__is_listened_at_or_says_why(void **state)
 	listen_error = 0;
 }
 
+static void start__without_a_socket_or_an_address__says_why(void **state)
+{
+	struct control *c = NULL;
+	char why[FILE_WHY];
+
+	(void)state;
+	open_error = -EADDRINUSE;
+	assert_int_equal(control_start(&agent.env, &c, why), -EADDRINUSE);
+	assert_string_equal(why, "no such socket");
+	assert_null(c);
+	open_error = 0;
+	listen_error = -EADDRNOTAVAIL;
+	assert_int_equal(control_start(&agent.env, &c, why), -EADDRNOTAVAIL);
+	assert_string_equal(why, "no such address");
+	assert_null(c);
+	listen_error = 0;
+}
+
 static void start__without_memory__says_so(void **state)
 {
 	struct control *c = NULL;
@@ -434,6 +458,7 @@ int main(void)
 		CASE(decision__about_any_config__is_in_the_receipt_at_once),
 		CASE(question__for_which_there_is_no_room__is_answered_503_and_counted),
 		CASE(address__of_a_reload__is_listened_at_or_says_why),
+		CASE(start__without_a_socket_or_an_address__says_why),
 		CASE(request__without_memory__is_answered_by_an_error),
 		CASE(start__without_memory__says_so),
 	};

@@ -189,6 +189,8 @@ static void render__of_partials__indents_those_that_stand_alone(void **state)
 		{"not the lines of values", "{a: \"x\\ny\"}", " {{>p}}\n!", " (x\ny)\n!",
 			"{p: \"({{{a}}})\\n\"}"},
 		{"not an empty line", "{a: x}", " {{>p}}\n", " 1\n\n 2\n", "{p: \"1\\n\\n2\\n\"}"},
+		{"not an empty line with a return", "{a: x}", " {{>p}}\n", " 1\r\n\r\n 2\r\n",
+			"{p: \"1\\r\\n\\r\\n2\\r\\n\"}"},
 		{"within each other", "{a: x}", " {{>p}}\n", " 1\n   2\n",
 			"{p: \"1\\n  {{>q}}\\n\", q: \"2\\n\"}"},
 		{"within a line: not at all", "{a: x}", " {{>p}}\n", " 1 2\n3\n\n",
