@@ -272,6 +272,49 @@ static void worker__jobs__run_there_in_order_and_end_here(void **state)
 	loop_free(loop);
 }
 
+static sem_t ran;
+
+static void work_run_and_say(struct worker_job *job)
+{
+	work_run(job);
+	sem_post(&ran);
+}
+
+static void work_done_alone(struct worker_job *job)
+{
+	(void)job;
+	dones++;
+	loop_stop(loop);
+}
+
+/* Whatever it was beside before. */
+static void worker__job_that_is_submitted_again__runs_alone(void **state)
+{
+	struct work jobs[2];
+	struct worker *w;
+
+	(void)state;
+	runs = dones = 0;
+	loop = loop_new(&sys_real);
+	w = worker_start(loop, "test");
+	for (size_t i = 0; i < 2; i++) {
+		jobs[i] = (struct work){.job = {.run = work_run_and_say, .done = work_done_alone}};
+		worker_submit(w, &jobs[i].job);
+	}
+	for (size_t i = 0; i < 2; i++) /* both end before the loop hears of it */
+		while (sem_wait(&ran))
+			;
+	while (dones < 2)
+		assert_int_equal(loop_run(loop), 0);
+	worker_submit(w, &jobs[0].job);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(worker_stop(w, 5000), 0);
+	assert_int_equal(jobs[0].number, 3);
+	assert_int_equal(jobs[1].number, 2);
+	assert_int_equal(dones, 3);
+	loop_free(loop);
+}
+
 static int worker_nice, loop_nice;
 static char worker_name[16];
 static sigset_t worker_blocks;
@@ -680,6 +723,7 @@ int main(void)
 		/* the first: no other has left signals blocked */
 		cmocka_unit_test(worker__has_its_name__and_leaves_signals_to_the_loop),
 		cmocka_unit_test(worker__jobs__run_there_in_order_and_end_here),
+		cmocka_unit_test(worker__job_that_is_submitted_again__runs_alone),
 		cmocka_unit_test(worker__that_is_behind__gives_way_and_the_loop_does_not),
 		cmocka_unit_test(worker__whose_thread_cannot_be_made__is_none_and_leaves_nothing),
 		cmocka_unit_test(worker_stop__with_jobs_queued__ends_them_first),
@@ -695,5 +739,6 @@ int main(void)
 
 	alarm(60);
 	sem_init(&hangs, 0, 0);
+	sem_init(&ran, 0, 0);
 	return fault_memory_run(tests, 1);
 }
