@@ -14,6 +14,7 @@
 #include "reconfigure.h"
 #include "tests/unit/fixture/captured.h"
 #include "tests/unit/fixture/fault_memory.h"
+#include "tests/unit/fixture/scratch.h"
 
 static struct report *played_start(const struct report_env *env);
 static void played_changed(struct report *r, size_t config);
@@ -22,11 +23,19 @@ static int played_subscribe(const struct sys *sys, const struct subscriber_endpo
 	size_t count, struct push_topic *const *topics, size_t topic_count,
 	struct subscriber **ret_subscriber);
 
+static int played_control(
+	const struct control_env *env, struct control **ret_control, char why[FILE_WHY]);
+static struct systemd *played_systemd(const struct control_env *env);
+
+#define control_start played_control
+#define systemd_start played_systemd
 #define report_start played_start
 #define report_changed played_changed
 #define report_leave played_leave
 #define subscriber_start played_subscribe
 #include "agent.c"
+#undef control_start
+#undef systemd_start
 #undef report_start
 #undef report_changed
 #undef report_leave
@@ -143,6 +152,11 @@ static void stop__waits_for_the_last_word_to_the_fleet_and_half_a_second_at_most
 		agent_leave(&a);
 		assert_int_equal(receipts.left, 1);
 		assert_int_equal(clock_ms, 1000 + rows[i].took_ms);
+		loop_timer_cancel(loop, &receipts.written);
+		loop_timer_init(&receipts.written, end_loop, &a);
+		loop_timer_set(loop, &receipts.written, 9000);
+		assert_int_equal(loop_run(loop), 0); /* its patience is over */
+		assert_int_equal(clock_ms, 9000);
 		loop_free(loop);
 	}
 }
@@ -179,6 +193,66 @@ static void push__that_cannot_start__says_why(void **state)
 	subscribe_error = -EMFILE;
 	settings.push_count = 0;
 	assert_int_equal(start_push(&a, &settings, &started, why), 0);
+}
+
+static int control_error;
+static unsigned notifiers;
+
+static int played_control(
+	const struct control_env *env, struct control **ret_control, char why[FILE_WHY])
+{
+	(void)env, (void)ret_control;
+	snprintf(why, FILE_WHY, "no such socket");
+	return control_error;
+}
+
+static struct systemd *played_systemd(const struct control_env *env)
+{
+	(void)env;
+	notifiers++;
+	return NULL;
+}
+
+/* A service manager must not be told that it is ready. */
+static void start__where_a_channel_cannot_be__fails_and_says_why(void **state)
+{
+	static const struct {
+		int control, push, r;
+		unsigned notifiers;
+		const char *line;
+	} rows[] = {
+		{-EADDRINUSE, 0, -EADDRINUSE, 0,
+			"cannot serve the control API why=\"no such socket\"\n"},
+		{0, -EMFILE, -EMFILE, 0,
+			"cannot start why=\"cannot start the push channel: Too many open "
+			"files\"\n"},
+		{0, 0, 0, 1, ""},
+	};
+	struct settings_push push[] = {{.endpoint = (char *)"tcp://127.0.0.1:1"},
+		{.endpoint = (char *)"tcp://127.0.0.1:2",
+			.heartbeat_ms = 7,
+			.server_key = (char *)"KEY",
+			.secret_key_file = (char *)"/key"}};
+	struct settings settings = {.push = push, .push_count = 2};
+	struct agent a = {.settings = &settings};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct captured errors = captured_begin(STDERR_FILENO);
+		char text[512];
+		int r;
+
+		control_error = rows[i].control;
+		subscribe_error = rows[i].push;
+		notifiers = 0;
+		r = start_channels(&a);
+		captured_read(&errors, text, sizeof(text));
+		captured_end(&errors);
+		assert_int_equal(r, rows[i].r);
+		assert_int_equal(notifiers, rows[i].notifiers);
+		if (rows[i].line[0] ? !strstr(text, rows[i].line) : text[0])
+			fail_msg("%zu: %s", i, text);
+	}
 }
 
 static void thread_for_files__is_started_once_a_server_needs_it(void **state)
@@ -252,6 +326,63 @@ static void hup__of_an_agent_that_runs_once__is_ignored(void **state)
 	loop_free(a.loop);
 }
 
+static char dir[SCRATCH_PATH];
+
+/* Puts an agent together, and takes it apart. */
+static bool open_agent(void)
+{
+	char state_dir[SCRATCH_PATH + 8], runtime_dir[SCRATCH_PATH + 8];
+	struct settings settings = {.state_dir = state_dir, .runtime_dir = runtime_dir};
+	struct agent a = {.path = "/nowhere.yaml", .lock = -1};
+	int r;
+
+	snprintf(state_dir, sizeof(state_dir), "%s/state", dir);
+	snprintf(runtime_dir, sizeof(runtime_dir), "%s/run", dir);
+	r = agent_open(&a, &settings);
+	fault_memory.nth = 0;
+	assert_true(r == 0 || r == -ENOMEM);
+	if (r == 0)
+		assert_true(
+			a.loop && a.transport && a.worker && a.check && a.backoffs && a.settings);
+	agent_stop(&a);
+	return r != 0;
+}
+
+static void agent__without_memory__does_not_begin_and_leaves_nothing(void **state)
+{
+	struct captured errors;
+	unsigned before;
+
+	(void)state;
+	scratch_open(dir, scratch_memory());
+	errors = captured_begin(STDERR_FILENO);
+	assert_false(open_agent());
+	before = scratch_descriptors();
+	assert_true(fault_memory_each(open_agent, false) >= 5);
+	assert_int_equal(scratch_descriptors(), before);
+	captured_end(&errors);
+	scratch_close(dir);
+}
+
+static bool new_reconfigure(void)
+{
+	struct agent a = {.path = "/nowhere.yaml"};
+	struct reconfigure *r;
+
+	a.loop = loop;
+	r = reconfigure_new(&a);
+	reconfigure_free(r);
+	return !r;
+}
+
+static void reconfigure__without_memory__is_none(void **state)
+{
+	(void)state;
+	loop = loop_new(&sys_real);
+	assert_int_equal(fault_memory_each(new_reconfigure, false), 2);
+	loop_free(loop);
+}
+
 /* The agent ends then: what it has begun is not taken back. */
 static void apply__without_memory__says_so(void **state)
 {
@@ -276,11 +407,14 @@ int main(void)
 		cmocka_unit_test(
 			stop__waits_for_the_last_word_to_the_fleet_and_half_a_second_at_most),
 		cmocka_unit_test(push__that_cannot_start__says_why),
+		cmocka_unit_test(start__where_a_channel_cannot_be__fails_and_says_why),
 		cmocka_unit_test(thread_for_files__is_started_once_a_server_needs_it),
 		cmocka_unit_test(host__with_the_longest_name__is_called_so),
 		cmocka_unit_test(hup__of_an_agent_that_runs_once__is_ignored),
 		cmocka_unit_test(apply__without_memory__says_so),
+		cmocka_unit_test(reconfigure__without_memory__is_none),
+		cmocka_unit_test(agent__without_memory__does_not_begin_and_leaves_nothing),
 	};
 
-	return fault_memory_run(tests, 1);
+	return fault_memory_run(tests, 3);
 }

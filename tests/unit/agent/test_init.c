@@ -104,7 +104,8 @@ static void signal__is_handed_on(void **state)
 	assert_int_equal(end_of(init), 128 + SIGTERM); /* the child died of it, and init did not */
 }
 
-static int agent_with_orphan(void)
+/* As an agent that has made an orphan, which has been reaped. 0, or an exit code. */
+static int lose_orphan(void)
 {
 	pid_t orphan = 0, child;
 	int tell[2];
@@ -123,13 +124,38 @@ static int agent_with_orphan(void)
 		return 2;
 	while (kill(orphan, 0) == 0) /* as long as nobody has reaped it */
 		poll(NULL, 0, 2);
-	return 5;
+	return 0;
+}
+
+static int agent_with_orphan(void)
+{
+	int code = lose_orphan();
+
+	return code ? code : 5;
 }
 
 static void orphan__is_reaped_and_does_not_end_init(void **state)
 {
 	(void)state;
 	assert_int_equal(end_of(start_init(agent_with_orphan)), 5);
+}
+
+static int agent_that_waits_after_an_orphan(void)
+{
+	int code = lose_orphan();
+
+	return code ? code : agent_that_waits();
+}
+
+static void signal__after_an_orphan__is_handed_on(void **state)
+{
+	pid_t init = start_init(agent_that_waits_after_an_orphan);
+	char byte;
+
+	(void)state;
+	assert_int_equal(read(ready[0], &byte, 1), 1);
+	kill(init, SIGTERM);
+	assert_int_equal(end_of(init), 128 + SIGTERM);
 }
 
 static void other_process__is_no_init(void **state)
@@ -148,6 +174,7 @@ int main(void)
 		CASE(signal__is_handed_on),
 		CASE(other_process__is_no_init),
 		CASE(orphan__is_reaped_and_does_not_end_init),
+		CASE(signal__after_an_orphan__is_handed_on),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -289,6 +289,32 @@ static void hup__applies_what_is_valid_and_rejects_the_rest(void **state)
 		"there: restart it, or write the value back\"\n");
 }
 
+/* Threads of the agent that listen to publishers. */
+static unsigned count_listeners(void)
+{
+	char path[PATH_MAX], name[32];
+	const struct dirent *e;
+	unsigned n = 0;
+	DIR *d;
+
+	snprintf(path, sizeof(path), "/proc/%d/task", (int)agent_pid);
+	d = opendir(path);
+	while (d && (e = readdir(d))) {
+		FILE *f;
+
+		snprintf(path, sizeof(path), "/proc/%d/task/%.20s/comm", (int)agent_pid, e->d_name);
+		f = fopen(path, "re");
+		n += f && fgets(name, sizeof(name), f) && strcmp(name, "pullet-push\n") == 0;
+		if (f)
+			fclose(f);
+	}
+	if (d)
+		closedir(d);
+	return n;
+}
+
+static unsigned listeners[3];
+
 static void change_channels(int printed)
 {
 	char part[512];
@@ -301,16 +327,20 @@ static void change_channels(int printed)
 	if (!log_has(printed, "the new configuration is applied", 1))
 		return;
 	ask("GET /v1/status"); /* 0 */
+	listeners[0] = count_listeners();
+	snprintf(part, sizeof(part), "}\npush:\n- {endpoint: 'ipc://%s/more'", played.dir);
 	put_settings(part, WEB DB);
 	kill(agent_pid, SIGHUP);
 	if (!log_has(printed, "the new configuration is applied", 2))
 		return;
 	ask("GET /v1/status"); /* 1 */
+	listeners[1] = count_listeners();
 	put_settings(", listen: '127.0.0.1:0'", WEB);
 	kill(agent_pid, SIGHUP);
 	if (!log_has(printed, "the new configuration is applied", 3))
 		return;
 	ask("GET /v1/status"); /* 2 */
+	listeners[2] = count_listeners();
 }
 
 static void hup__changes_the_push_channel_and_the_listener(void **state)
@@ -322,6 +352,9 @@ static void hup__changes_the_push_channel_and_the_listener(void **state)
 	assert_answer(0, 200, "\"push\":[{\"endpoint\":\"ipc://");
 	assert_answer(1, 200, "\"push\":[{\"endpoint\":\"ipc://");
 	assert_answer(2, 200, "\"push\":[]");
+	assert_int_equal(listeners[0], 1); /* one, whatever was there before */
+	assert_int_equal(listeners[1], 1);
+	assert_int_equal(listeners[2], 0);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, pulletd_set_up, pulletd_tear_down)

@@ -11,6 +11,7 @@
 
 #include "tests/unit/fixture/pulletd.h"
 
+#include <sys/resource.h>
 #include <sys/syscall.h>
 
 #define APPLIED "the new configuration is applied"
@@ -81,7 +82,7 @@ static void assert_logged(const char *expected)
 #define INVALID_LINE INVALID " file=@/pullet.yaml "
 
 /* The disk, which takes the state file of web's second version only when the file "slow" is gone;
- * and no file at all while "broken" is there. */
+ * no new directory while "deaf" is there; and no file at all while "broken" is. */
 int fsync(int fd)
 {
 	char link[64], path[PATH_MAX] = "";
@@ -92,7 +93,26 @@ int fsync(int fd)
 		put("waits", "");
 	while (is_there("waits") && is_there("slow"))
 		poll(NULL, 0, 2);
+	if (is_there("deaf") && strcmp(path, played.dir) == 0) {
+		errno = EIO;
+		return -1;
+	}
 	return (int)syscall(SYS_fsync, fd);
+}
+
+/* A file system that does not answer while the file "held" is there, for web's document. */
+ssize_t read(int fd, void *to, size_t size)
+{
+	char link[64], path[PATH_MAX] = "";
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (is_there("held") && readlink(link, path, sizeof(path) - 1) > 0 &&
+		strstr(path, "/web.yaml")) {
+		put("reads", "");
+		while (is_there("held"))
+			poll(NULL, 0, 2);
+	}
+	return syscall(SYS_read, fd, to, size);
 }
 
 int renameat(int from_dir, const char *from, int to_dir, const char *to)
@@ -136,6 +156,7 @@ static void config__that_changed__pulls_at_once__and_the_other_does_not(void **s
 	assert_answer(1, 200, "\"runs\":{\"success\":1,");
 	assert_answer(2, 200, "\"reloads\":1,\"rejections\":0,\"error\":null");
 	assert_logged(APPLIED_LINE "unchanged=1 changed=\"1: web\"\n");
+	assert_shows(talk->log, "debug the new configuration runs after_ms=");
 }
 
 static void remove_one(int printed)
@@ -397,6 +418,145 @@ static void write__under_way__is_finished_first__then_the_last_signal_counts(voi
 	scratch_close(disk);
 }
 
+static void change_during_two_writes(int printed)
+{
+	char config[1024];
+	int wait;
+
+	if (!log_has(printed, "published", 2))
+		return;
+	put("slow", "");
+	put("web.yaml", "port: 2\n");
+	put("db.yaml", "port: 2\n");
+	ask("POST /v1/configs/web/refresh"); /* 0 */
+	while (!is_there("waits"))
+		poll(NULL, 0, 2);
+	snprintf(config, sizeof(config),
+		"  web: {from: [{server: d, path: /web.yaml}], type: yaml, file: %s/out, interval: "
+		"2h}\n"
+		"  db: {from: [{server: d, path: /db.yaml}], type: yaml, file: %s/db, interval: "
+		"2h}\n",
+		disk, disk);
+	put_disk_settings(config);
+	hang_up();
+	if (!log_has(printed, "reload pending: waiting for writes to finish configs=1", 1))
+		return;
+	/* by the old configuration, and behind the other write */
+	wait = ask_begin("POST /v1/configs/db/refresh?wait=1");
+	ask_until("GET /v1/configs/db/explain", "being written"); /* 1 */
+	remove_file("slow");
+	log_has(printed, "reload pending: waiting for writes to finish configs=1", 2);
+	log_has(printed, APPLIED, 1);
+	ask_end(wait);                                               /* 2 */
+	ask_until("GET /v1/configs/db", "\"runs\":{\"success\":1,"); /* 3: by the new one */
+}
+
+/* Whatever else has begun while the first was waited for. */
+static void writes__under_way__are_all_finished_first(void **state)
+{
+	char config[1024], text[64];
+
+	(void)state;
+	scratch_open(disk, scratch_disk());
+	put("web.yaml", "port: 1\n");
+	put("db.yaml", "port: 1\n");
+	snprintf(config, sizeof(config),
+		"  web: {from: [{server: d, path: /web.yaml}], type: yaml, file: %s/out, interval: "
+		"1h}\n"
+		"  db: {from: [{server: d, path: /db.yaml}], type: yaml, file: %s/db, interval: "
+		"1h}\n",
+		disk, disk);
+	put_disk_settings(config);
+	run_with(change_during_two_writes);
+	assert_shows(talk->log, "published config=db generation=2");
+	assert_true(scratch_read(disk, "db", text, sizeof(text), NULL));
+	assert_string_equal(text, "port: 2\n");
+	assert_answer(3, 200, "\"generation\":2");
+	scratch_close(disk);
+}
+
+static void stop_during_a_pull(int printed)
+{
+	if (!log_has(printed, "published", 1))
+		return;
+	put("held", "");
+	put("web.yaml", "port: 2\n");
+	ask("POST /v1/configs/web/refresh"); /* 0 */
+	while (!is_there("reads"))
+		poll(NULL, 0, 2);
+	kill(agent_pid, SIGTERM);
+	log_has(printed, "stopping signal=Terminated", 1);
+	remove_file("held");
+}
+
+static void pull__under_way__ends_with_the_agent(void **state)
+{
+	char config[512], text[64];
+
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	snprintf(config, sizeof(config),
+		"  web: {from: [{server: d, path: /web.yaml}], type: yaml, file: %s/out, "
+		"interval: 1h}\n",
+		played.dir);
+	put_settings("", config);
+	run_with(stop_during_a_pull);
+	assert_true(scratch_read(played.dir, "out", text, sizeof(text), NULL));
+	assert_string_equal(text, "port: 1\n");
+	assert_int_equal(count_in_log("published"), 1);
+}
+
+static void change_a_watched_one(int printed)
+{
+	if (!log_has(printed, "published", 1))
+		return;
+	put_settings(", watch_config: true", CONFIG("web", ", timeout: 5s"));
+	hang_up();
+	if (!log_has(printed, APPLIED, 1))
+		return;
+	put_settings(", watch_config: true", CONFIG("web", ", timeout: 6s"));
+	log_has(printed, APPLIED, 2); /* without a signal */
+}
+
+static void change_one_that_is_watched_from_the_start(int printed)
+{
+	if (!log_has(printed, "started version", 1))
+		return;
+	put_settings(", watch_config: true", CONFIG("db", ""));
+	log_has(printed, APPLIED, 1);
+}
+
+static void configuration__that_is_watched__is_applied_by_itself(void **state)
+{
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put_settings("", CONFIG("web", ""));
+	run_with(change_a_watched_one);
+	memset(talk, 0, sizeof(*talk));
+	run_with(change_one_that_is_watched_from_the_start);
+	assert_shows(talk->log, "added=\"1: db\" removed=\"1: web\"");
+}
+
+static void see_it_start(int printed)
+{
+	log_has(printed, "started version", 1);
+}
+
+static void directory__that_the_disk_may_lose__is_warned_of(void **state)
+{
+	(void)state;
+	put_settings("", CONFIG("web", ""));
+	put("deaf", "");
+	run_with(see_it_start);
+	/* for the state, and for what runs */
+	assert_int_equal(count_in_log("a power cut may lose a new directory why=\"cannot bring to "
+				      "the disk the directory "),
+		2);
+	memset(talk, 0, sizeof(*talk));
+	run_with(see_it_start); /* they are not new any more */
+	assert_int_equal(count_in_log("a power cut"), 0);
+}
+
 static void change_after_a_pin(int printed)
 {
 	if (!log_has(printed, "published", 1))
@@ -484,6 +644,36 @@ static void configuration__that_cannot_be__changes_nothing(void **state)
 		"url or from, and has neither\"\n" INVALID_LINE "errors=3\n"
 		"invalid configuration error=\"@/pullet.yaml:1:1: the bracket { that opens here is "
 		"never closed: close it at the end of the value\"\n" INVALID_LINE "errors=1\n");
+}
+
+static void want_too_many_descriptors(int printed)
+{
+	const struct rlimit few = {.rlim_cur = 24, .rlim_max = 24};
+	char part[512];
+
+	if (!log_has(printed, "started version", 1))
+		return;
+	snprintf(part, sizeof(part), "}\npush:\n- {endpoint: 'ipc://%s/push'", played.dir);
+	put_settings(part, CONFIG("web", ""));
+	talk->failed |= prlimit(agent_pid, RLIMIT_NOFILE, &few, NULL) != 0;
+	hang_up();
+	log_has(printed, INVALID, 1);
+	ask("GET /v1/status");              /* 0 */
+	put_settings("", CONFIG("db", "")); /* for which there are enough */
+	hang_up();
+	log_has(printed, APPLIED, 1);
+	ask("GET /v1/status"); /* 1 */
+}
+
+static void configuration__that_needs_more_descriptors_than_there_are__is_rejected(void **state)
+{
+	(void)state;
+	put_settings("", CONFIG("web", ""));
+	run_with(want_too_many_descriptors);
+	assert_answer(0, 200, "\"rejections\":1,\"error\":\"");
+	assert_answer(0, 200, " file descriptors are needed (");
+	assert_answer(0, 200, "\"push\":[]");
+	assert_answer(1, 200, "\"configs\":[{\"name\":\"db\"");
 }
 
 /* ---- beside the configs ---- */
@@ -586,8 +776,13 @@ int main(void)
 		CASE(check__under_way__ends_with_its_config),
 		CASE(last_signal_of_many__counts),
 		CASE(write__under_way__is_finished_first__then_the_last_signal_counts),
+		CASE(writes__under_way__are_all_finished_first),
+		CASE(pull__under_way__ends_with_the_agent),
+		CASE(configuration__that_is_watched__is_applied_by_itself),
+		CASE(directory__that_the_disk_may_lose__is_warned_of),
 		CASE(pin__that_the_disk_did_not_take__outlives_its_config),
 		CASE(configuration__that_cannot_be__changes_nothing),
+		CASE(configuration__that_needs_more_descriptors_than_there_are__is_rejected),
 		CASE(servers_and_receipts__come_change_and_go),
 		CASE(labels__that_change__ask_each_rollout_again),
 	};

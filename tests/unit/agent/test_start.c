@@ -6,7 +6,10 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <grp.h>
+#include <pthread.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 
@@ -129,6 +132,27 @@ static void limit_of_descriptors__that_is_too_low__is_an_invalid_configuration(v
 	assert_shows(command.err, "cannot start: the limit of open files is too low why=");
 	assert_shows(command.err, "control socket");
 	assert_false(is_there("state"));
+}
+
+/* The reason is that, and not what has failed before. */
+static void threads__that_are_short__are_said_to_be(void **state)
+{
+	pthread_attr_t before, larger;
+
+	(void)state;
+	put_settings("", WEB);
+	pthread_getattr_default_np(&before);
+	pthread_attr_init(&larger);
+	pthread_attr_setstacksize(&larger, (size_t)1 << 46); /* no machine has that */
+	assert_int_equal(pthread_setattr_default_np(&larger), 0);
+	RUN(run_pulletd, "pulletd", "-c", settings_path, "--once");
+	pthread_setattr_default_np(&before);
+	pthread_attr_destroy(&larger);
+	pthread_attr_destroy(&before);
+	assert_int_equal(command.code, 1);
+	assert_shows(command.err,
+		"cannot start: memory, file descriptors or threads are short: raise the limits "
+		"(LimitNOFILE, MemoryMax, TasksMax) why=\"Cannot allocate memory\"\n");
 }
 
 /* ---- what it is told ---- */
@@ -261,6 +285,82 @@ static void once__waits_for_each_config__and_fails_with_any(void **state)
 	assert_false(is_there("run/control.sock"));
 }
 
+/* The check of one waits for the file of another, which is published long before. */
+static void once__waits_for_the_slowest_config(void **state)
+{
+	char config[1024];
+
+	(void)state;
+	put("web.yaml", "port: 1\n");
+	put("slow.yaml", "port: 2\n");
+	snprintf(config, sizeof(config),
+		WEB "  slow: {from: [{server: d, path: /slow.yaml}], type: yaml, snapshot: true, "
+		    "check: {run: [/bin/sh, -c, 'until [ -e %s/run/web.snap ]; do sleep 0.01; "
+		    "done; sleep 0.05', '{path}']}}\n",
+		played.dir);
+	put_settings("", config);
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path, "--once"), 0);
+	assert_true(is_there("run/web.snap"));
+	assert_true(is_there("run/slow.snap"));
+}
+
+#define OWN_USER 54321u
+
+/* Runs it once, as a user who has a directory of its own for what lives as long as its session. */
+static int run_as_own_user(const char *own)
+{
+	struct captured errors = captured_begin(STDERR_FILENO);
+	char name[] = "pulletd", option[] = "-c", once[] = "--once",
+	     *argv[] = {name, option, settings_path, once, NULL};
+	pid_t pid = fork();
+	int status = 0;
+
+	if (pid == 0) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		setenv("XDG_RUNTIME_DIR", own, 1);
+		if (setgroups(0, NULL) || setresgid(OWN_USER, OWN_USER, OWN_USER) ||
+			setresuid(OWN_USER, OWN_USER, OWN_USER))
+			exit(99);
+		optind = 0;
+		exit(run_pulletd(4, argv));
+	}
+	waitpid(pid, &status, 0);
+	captured_read(&errors, command.err, sizeof(command.err));
+	captured_end(&errors);
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* Its programs would look for the values in the usual place. */
+static void own_places__of_an_ordinary_user__are_said(void **state)
+{
+	char own[SCRATCH_PATH + 16], text[1024], expected[1024];
+
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("# another user needs root\n");
+		skip();
+	}
+	assert_int_equal(chmod(played.dir, 0755), 0);
+	snprintf(own, sizeof(own), "%s/own", played.dir);
+	assert_int_equal(mkdir(own, 0700), 0);
+	assert_int_equal(chown(own, OWN_USER, OWN_USER), 0);
+	put("web.yaml", "port: 1\n");
+	snprintf(expected, sizeof(expected),
+		"running in this user's own places: pullet finds them, other programs need "
+		"PULLET_RUNTIME_DIR PULLET_RUNTIME_DIR=%s/pullet state_dir=%s/state\n",
+		own, own);
+	for (unsigned elsewhere = 0; elsewhere < 2; elsewhere++) {
+		snprintf(text, sizeof(text),
+			"agent: {state_dir: %s/state, runtime_dir: %s/%s}\n"
+			"servers:\n  d: {kind: file, urls: ['file://%s']}\nconfigs:\n%s",
+			own, own, elsewhere ? "other" : "pullet", played.dir, WEB);
+		put("pullet.yaml", text);
+		assert_int_equal(run_as_own_user(own), 0);
+		if (!strstr(command.err, elsewhere ? "own places" : expected) != (bool)elsewhere)
+			fail_msg("%u: %s", elsewhere, command.err);
+	}
+}
+
 static void dry_run__writes_nothing__not_even_directories(void **state)
 {
 	(void)state;
@@ -342,6 +442,8 @@ static void pull_and_interrupt(int printed)
 	ask("POST /v1/configs/more/resume"); /* 1 */
 	kill(agent_pid, SIGUSR1);
 	log_has(printed, "pulling everything now configs=3\n", 1);
+	kill(agent_pid, SIGPIPE); /* who reads the log, or asked, is gone */
+	ask("GET /livez");        /* 2 */
 	kill(agent_pid, SIGINT);
 	log_has(printed, "stopping signal=Interrupt\n", 1);
 }
@@ -357,6 +459,83 @@ static void signals__pull_each_config__and_end_the_agent(void **state)
 	run_with(pull_and_interrupt);
 	assert_answer(0, 200, "\"ok\":true");
 	assert_answer(1, 200, "\"ok\":true");
+	assert_answer(2, 200, "ok");
+}
+
+/* A disk, and a file system of a server, that do not answer while a file of that name is there. */
+int fsync(int fd)
+{
+	if (is_there("hang-disk")) {
+		put("hangs", "");
+		while (is_there("hang-disk"))
+			poll(NULL, 0, 2);
+	}
+	return (int)syscall(SYS_fsync, fd);
+}
+
+ssize_t read(int fd, void *to, size_t size)
+{
+	char link[64], path[PATH_MAX] = "";
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (is_there("hang-file") && readlink(link, path, sizeof(path) - 1) > 0 &&
+		strstr(path, "/web.yaml")) {
+		put("hangs", "");
+		while (is_there("hang-file"))
+			poll(NULL, 0, 2);
+	}
+	return syscall(SYS_read, fd, to, size);
+}
+
+/* Runs pulletd, ends it while that hangs, and returns its exit code. */
+static int end_while(const char *hangs)
+{
+	int ends[2], status = 0;
+
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	put(hangs, "");
+	fork_pulletd(ends[1]);
+	close(ends[1]);
+	while (!is_there("hangs"))
+		poll(NULL, 0, 2);
+	kill(agent_pid, SIGTERM);
+	assert_int_equal(waitpid(agent_pid, &status, 0), agent_pid);
+	agent_pid = -1;
+	for (ssize_t n = 1; n > 0;) {
+		size_t len = strlen(talk->log);
+
+		n = read(ends[0], talk->log + len, sizeof(talk->log) - 1 - len);
+	}
+	close(ends[0]);
+	unlink(place(hangs));
+	unlink(place("hangs"));
+	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+}
+
+/* A service manager would wait for a minute and a half. */
+static void end__while_a_disk_or_a_file_hangs__comes_all_the_same(void **state)
+{
+	char disk[SCRATCH_PATH], text[1024];
+
+	(void)state;
+	scratch_open(disk, scratch_disk());
+	snprintf(text, sizeof(text),
+		"agent: {state_dir: %s/state, runtime_dir: %s/run}\nservers:\n"
+		"  d: {kind: file, urls: ['file://%s']}\nconfigs:\n"
+		"  web: {from: [{server: d, path: /web.yaml}], type: yaml, file: %s/out}\n",
+		disk, played.dir, played.dir, disk);
+	put("pullet.yaml", text);
+	put("web.yaml", "port: 1\n");
+	assert_int_equal(mkdir(place("run"), 0750), 0);
+	snprintf(text, sizeof(text), "%s/state", disk);
+	assert_int_equal(mkdir(text, 0700), 0);
+	assert_int_equal(end_while("hang-file"), 0); /* nothing is lost */
+	assert_shows(talk->log, "a file of a server does not answer: exiting without it\n");
+	assert_int_equal(end_while("hang-disk"), 1);
+	assert_shows(talk->log,
+		"the disk does not answer: exiting without the last write; the last known good is "
+		"safe\n");
+	scratch_close(disk);
 }
 
 /* As put_settings(), and the server is watched. */
@@ -405,6 +584,7 @@ int main(void)
 		CASE(second_agent__at_the_same_socket__does_not_start),
 		CASE(state__that_cannot_be_written__is_named),
 		CASE(limit_of_descriptors__that_is_too_low__is_an_invalid_configuration),
+		CASE(threads__that_are_short__are_said_to_be),
 		CASE(configuration__of_the_environment__counts_unless_one_is_named),
 		CASE(log__is_as_the_configuration_says_unless_the_command_line_does),
 		CASE(configuration__that_anybody_can_write__is_warned_of),
@@ -412,10 +592,13 @@ int main(void)
 		CASE(directories__that_it_makes__are_its_own__and_the_socket_its_groups),
 		CASE(operators__whom_nobody_can_be__are_warned_of),
 		CASE(once__waits_for_each_config__and_fails_with_any),
+		CASE(once__waits_for_the_slowest_config),
+		CASE(own_places__of_an_ordinary_user__are_said),
 		CASE(dry_run__writes_nothing__not_even_directories),
 		CASE(files__that_are_missing__are_named_up_to_a_bound),
 		CASE(once__keeps_snapshots_of_others__and_a_start_withdraws_them),
 		CASE(signals__pull_each_config__and_end_the_agent),
+		CASE(end__while_a_disk_or_a_file_hangs__comes_all_the_same),
 		CASE(server__that_is_watched__tells_at_once),
 	};
 

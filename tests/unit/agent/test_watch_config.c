@@ -197,12 +197,25 @@ static void part__of_conf_d__is_a_part(void **state)
 	assert_int_equal(reports_within(1000), 0);
 }
 
+/* The last one that is logged as the reason to read the configuration again. */
+static void assert_named(const char *name)
+{
+	char text[4096], line[SCRATCH_PATH + 128];
+
+	snprintf(line, sizeof(line), "the configuration changed: reading it again file=%s/%s\n",
+		dir, name);
+	captured_read(&errors, text, sizeof(text));
+	if (strlen(text) < strlen(line) || strcmp(text + strlen(text) - strlen(line), line) != 0)
+		fail_msg("not about %s: %s", name, text);
+}
+
 static void named_file__that_changed__is_reported_as_long_as_it_is_named(void **state)
 {
 	(void)state;
 	begin_with("etc/named.env");
 	put("etc/named.env", "A=2\n");
 	assert_int_equal(reports_within(1000), 1);
+	assert_named("etc/named.env");
 	read_configuration("etc/named.env");
 	watch_config_set(watch, true);
 	unlink(in("etc/named.env"));
@@ -225,6 +238,7 @@ static void each_named_file__is_looked_at(void **state)
 	assert_int_equal(reports_within(1000), 0);
 	put("etc/other.env", "B=2\n");
 	assert_int_equal(reports_within(1000), 1);
+	assert_named("pullet.yaml"); /* which of both it is, is not known */
 }
 
 static void file__that_is_named_twice__is_looked_at_once(void **state)

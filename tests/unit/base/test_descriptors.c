@@ -3,11 +3,13 @@
 #include <fcntl.h>
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -97,6 +99,40 @@ static void check__of_what_is_open_above_the_limit__counts_none(void **state)
 		"or more (LimitNOFILE= in the unit, ulimit -n in a shell)"});
 }
 
+static bool may_not_raise;
+
+int setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
+{
+	if (!may_not_raise)
+		return (int)syscall(SYS_prlimit64, 0, resource, limit, NULL);
+	errno = EPERM;
+	return -1;
+}
+
+static int run_where_it_may_not_raise(const void *world)
+{
+	const struct world *w = world;
+	struct rlimit l = {w->soft, w->hard};
+	char why[DESCRIPTORS_WHY] = "";
+
+	if (setrlimit(RLIMIT_NOFILE, &l))
+		return 1;
+	may_not_raise = true;
+	if (descriptors_check(w->needs, 3, why) != w->r)
+		return 2;
+	return strcmp(why, w->why) == 0 ? 0 : 3;
+}
+
+/* A seccomp filter may forbid it. */
+static void check__where_the_limit_cannot_be_raised__counts_with_the_old_one(void **state)
+{
+	(void)state;
+	check_in_child(run_where_it_may_not_raise,
+		&(struct world){2, 32, 0, {{"a", 8}}, -EMFILE, 2,
+			"8 file descriptors are needed (a 8), and the limit of 2 leaves 0: raise "
+			"it to 10 or more (LimitNOFILE= in the unit, ulimit -n in a shell)"});
+}
+
 struct attempt {
 	size_t left; /* numbers that are free */
 	int r;
@@ -134,6 +170,7 @@ int main(void)
 		cmocka_unit_test(check__with_too_few__raises_the_soft_limit),
 		cmocka_unit_test(check__beyond_the_hard_limit__says_what_is_needed),
 		cmocka_unit_test(check__of_what_is_open_above_the_limit__counts_none),
+		cmocka_unit_test(check__where_the_limit_cannot_be_raised__counts_with_the_old_one),
 		cmocka_unit_test(try__with_too_few__says_so),
 	};
 

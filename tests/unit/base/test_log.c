@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -321,6 +322,39 @@ static void json__of_a_line__begins_with_the_time_of_now(void **state)
 	assert_memory_equal(text, again, strlen(again)); /* each number with its zeros */
 }
 
+static struct timespec played_time; /* while it is not 0 */
+
+int clock_gettime(clockid_t id, struct timespec *ret)
+{
+	if (id != CLOCK_REALTIME || !played_time.tv_sec)
+		return (int)syscall(SYS_clock_gettime, id, ret);
+	*ret = played_time;
+	return 0;
+}
+
+/* A line that is of the next second, or of none, cannot be sorted. */
+static void time__up_to_the_last_nanosecond__is_of_its_second(void **state)
+{
+	static const struct {
+		long nsec;
+		const char *ms;
+	} rows[] = {{0, ".000Z"}, {999999, ".000Z"}, {1000000, ".001Z"}, {999999999, ".999Z"}};
+	char text[4096], expected[64];
+
+	(void)state;
+	log_setup(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		played_time = (struct timespec){1795849167, rows[i].nsec};
+		capture();
+		log_info("it");
+		played_time.tv_sec = 0;
+		captured(text);
+		snprintf(expected, sizeof(expected), "{\"time\":\"2026-11-28T06:59:27%s\"",
+			rows[i].ms);
+		assert_memory_equal(text, expected, strlen(expected));
+	}
+}
+
 static void json__of_any_value__is_a_valid_object(void **state)
 {
 	char text[4096];
@@ -471,6 +505,7 @@ int main(void)
 		cmocka_unit_test(
 			log__that_nobody_reads__holds_up_nobody_and_says_how_much_is_missing),
 		cmocka_unit_test(json__of_a_line__begins_with_the_time_of_now),
+		cmocka_unit_test(time__up_to_the_last_nanosecond__is_of_its_second),
 		cmocka_unit_test(level__below_the_threshold__writes_nothing),
 		cmocka_unit_test(json__of_any_value__is_a_valid_object),
 		cmocka_unit_test(url__with_a_query__is_shown_without_it),

@@ -272,6 +272,49 @@ static void worker__jobs__run_there_in_order_and_end_here(void **state)
 	loop_free(loop);
 }
 
+static sem_t ran;
+
+static void work_run_and_say(struct worker_job *job)
+{
+	work_run(job);
+	sem_post(&ran);
+}
+
+static void work_done_alone(struct worker_job *job)
+{
+	(void)job;
+	dones++;
+	loop_stop(loop);
+}
+
+/* Whatever it was beside before. */
+static void worker__job_that_is_submitted_again__runs_alone(void **state)
+{
+	struct work jobs[2];
+	struct worker *w;
+
+	(void)state;
+	runs = dones = 0;
+	loop = loop_new(&sys_real);
+	w = worker_start(loop, "test");
+	for (size_t i = 0; i < 2; i++) {
+		jobs[i] = (struct work){.job = {.run = work_run_and_say, .done = work_done_alone}};
+		worker_submit(w, &jobs[i].job);
+	}
+	for (size_t i = 0; i < 2; i++) /* both end before the loop hears of it */
+		while (sem_wait(&ran))
+			;
+	while (dones < 2)
+		assert_int_equal(loop_run(loop), 0);
+	worker_submit(w, &jobs[0].job);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(worker_stop(w, 5000), 0);
+	assert_int_equal(jobs[0].number, 3);
+	assert_int_equal(jobs[1].number, 2);
+	assert_int_equal(dones, 3);
+	loop_free(loop);
+}
+
 static int worker_nice, loop_nice;
 static char worker_name[16];
 static sigset_t worker_blocks;
@@ -375,6 +418,31 @@ static void worker_stop__with_jobs_queued__ends_them_first(void **state)
 	}
 	assert_int_equal(worker_stop(w, 5000), 0);
 	assert_int_equal(dones, 3);
+	loop_free(loop);
+}
+
+static void work_long(struct worker_job *job)
+{
+	struct timespec time = {.tv_nsec = 30000000};
+
+	(void)job;
+	while (nanosleep(&time, &time))
+		;
+}
+
+/* Of an odd time, whose seconds and the rest are carried. */
+static void worker_stop__waits_for_a_job_that_takes_less(void **state)
+{
+	struct work job = {.job = {.run = work_long, .done = work_done}};
+	struct worker *w;
+
+	(void)state;
+	runs = dones = 0;
+	loop = loop_new(&sys_real);
+	w = worker_start(loop, "test");
+	worker_submit(w, &job.job);
+	assert_int_equal(worker_stop(w, 1998), 0);
+	assert_int_equal(dones, 1);
 	loop_free(loop);
 }
 
@@ -498,6 +566,42 @@ static void resume__is_noticed_when_timers_are_very_late(void **state)
 	}
 }
 
+#define WORK_US 10000u
+
+static void work_in_the_loop(void *arg)
+{
+	uint64_t until_us = sys_thread_us() + WORK_US;
+
+	(void)arg;
+	while (sys_thread_us() < until_us)
+		;
+}
+
+static void do_little(void *arg)
+{
+	(void)arg;
+}
+
+/* What an operator looks at when the agent was late: the worst turn, not the last one. */
+static void longest_turn__is_known_and_stays(void **state)
+{
+	struct loop_timer timers[3];
+	uint64_t begin_us;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	assert_int_equal(loop_longest_us(loop), 0);
+	loop_timer_init(&timers[0], work_in_the_loop, NULL);
+	loop_timer_init(&timers[1], do_little, NULL);
+	loop_timer_init(&timers[2], stop_at_once, loop);
+	for (unsigned i = 0; i < 3; i++)
+		loop_timer_set(loop, &timers[i], loop_now_ms(loop) + i * 2 * WORK_US / 1000);
+	begin_us = sys_thread_us();
+	assert_int_equal(loop_run(loop), 0);
+	assert_in_range(loop_longest_us(loop), WORK_US, sys_thread_us() - begin_us);
+	loop_free(loop);
+}
+
 /* ---- descriptors ---- */
 
 static unsigned ready_events, ready_count;
@@ -513,6 +617,7 @@ static void descriptor_is_ready(void *arg, int fd, unsigned events)
 static void watch__tells_what_a_descriptor_is_ready_for(void **state)
 {
 	struct loop_watch watch = {0}, other = {0};
+	struct loop_timer moment;
 	int ends[2];
 
 	(void)state;
@@ -522,9 +627,13 @@ static void watch__tells_what_a_descriptor_is_ready_for(void **state)
 		loop_watch(loop, &watch, ends[1], LOOP_WRITE, descriptor_is_ready, &ends[1]), 0);
 	assert_int_equal(loop_run(loop), 0);
 	assert_int_equal(ready_events, LOOP_WRITE);
-	/* again, for another one: the first is forgotten */
+	/* again, for another one: the first is forgotten, though it is ready still */
 	assert_int_equal(
 		loop_watch(loop, &watch, ends[0], LOOP_READ, descriptor_is_ready, &ends[0]), 0);
+	loop_timer_init(&moment, stop_at_once, loop);
+	loop_timer_set(loop, &moment, loop_now_ms(loop) + 3);
+	assert_int_equal(loop_run(loop), 0);
+	assert_int_equal(ready_count, 1);
 	assert_int_equal(write(ends[1], "x", 1), 1);
 	assert_int_equal(loop_run(loop), 0);
 	assert_int_equal(ready_events, LOOP_READ);
@@ -614,12 +723,15 @@ int main(void)
 		/* the first: no other has left signals blocked */
 		cmocka_unit_test(worker__has_its_name__and_leaves_signals_to_the_loop),
 		cmocka_unit_test(worker__jobs__run_there_in_order_and_end_here),
+		cmocka_unit_test(worker__job_that_is_submitted_again__runs_alone),
 		cmocka_unit_test(worker__that_is_behind__gives_way_and_the_loop_does_not),
 		cmocka_unit_test(worker__whose_thread_cannot_be_made__is_none_and_leaves_nothing),
 		cmocka_unit_test(worker_stop__with_jobs_queued__ends_them_first),
+		cmocka_unit_test(worker_stop__waits_for_a_job_that_takes_less),
 		cmocka_unit_test(worker_stop__while_a_job_hangs__gives_up_in_time),
 		cmocka_unit_test(worker__job_that_is_cancelled__neither_runs_nor_ends),
 		cmocka_unit_test(resume__is_noticed_when_timers_are_very_late),
+		cmocka_unit_test(longest_turn__is_known_and_stays),
 		cmocka_unit_test(watch__tells_what_a_descriptor_is_ready_for),
 		cmocka_unit_test(signals__more_than_there_is_room_for__are_refused),
 		cmocka_unit_test(loop_and_worker__without_memory__are_none_and_leave_nothing),
@@ -627,5 +739,6 @@ int main(void)
 
 	alarm(60);
 	sem_init(&hangs, 0, 0);
+	sem_init(&ran, 0, 0);
 	return fault_memory_run(tests, 1);
 }

@@ -7,6 +7,8 @@
 #include <fcntl.h>
 #include <stdlib.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -94,6 +96,82 @@ static void random_and_host__differ_and_stay(void **state)
 	assert_true(sys_real.host() != HASH_START);
 }
 
+static const char *machine_id, *node; /* of this host, as long as node is not NULL */
+
+int open(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list more;
+	int fd;
+
+	va_start(more, flags);
+	if (flags & O_CREAT)
+		mode = va_arg(more, mode_t);
+	va_end(more);
+	if (!node || strcmp(path, "/etc/machine-id") != 0)
+		return (int)syscall(SYS_openat, AT_FDCWD, path, flags, mode);
+	if (!machine_id) {
+		errno = ENOENT;
+		return -1;
+	}
+	fd = (int)syscall(SYS_memfd_create, "machine-id", 0);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, machine_id, strlen(machine_id)), strlen(machine_id));
+	lseek(fd, 0, SEEK_SET);
+	return fd;
+}
+
+int uname(struct utsname *ret)
+{
+	if (!node)
+		return (int)syscall(SYS_uname, ret);
+	memset(ret, 0, sizeof(*ret));
+	memcpy(ret->nodename, node, strlen(node));
+	return 0;
+}
+
+static uint64_t host_of(const char *id, const char *name)
+{
+	uint64_t host;
+
+	machine_id = id;
+	node = name;
+	host = sys_real.host();
+	node = NULL;
+	return host;
+}
+
+/* Hosts that are one to each other would all pull at the same moment. */
+static void host__is_told_by_its_machine_id_and_its_name(void **state)
+{
+	const char *const ids[] = {"0123456789abcdef0123456789abcdef\n",
+		"0123456789abcdef0123456789abcde0\n", "", NULL};
+	uint64_t seen[8];
+	size_t n = 0;
+	int input;
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++)
+		for (size_t k = 0; k < 2; k++) {
+			seen[n] = host_of(ids[i], k ? "web-1" : "web-2");
+			assert_true(seen[n] == host_of(ids[i], k ? "web-1" : "web-2"));
+			for (size_t m = 0; m < n; m++)
+				assert_true(seen[m] != seen[n]);
+			n++;
+		}
+	for (size_t i = 0; i < 2; i++) { /* whatever was read before */
+		(void)host_of(ids[i], "web-1");
+		assert_true(host_of(NULL, "web-1") == host_of("", "web-1"));
+	}
+	assert_true(host_of(NULL, "web-1") == hash_bytes(HASH_START, "web-1", 5));
+	input = dup(STDIN_FILENO); /* of an agent that was started without */
+	close(STDIN_FILENO);
+	assert_true(host_of(ids[0], "web-2") == seen[0]);
+	assert_int_equal(fcntl(STDIN_FILENO, F_GETFD), -1); /* nothing is left open */
+	dup2(input, STDIN_FILENO);
+	close(input);
+}
+
 /* ---- files ---- */
 
 static void file__that_is_opened__is_not_inherited(void **state)
@@ -162,6 +240,7 @@ int main(void)
 		cmocka_unit_test(clocks__are_those_of_the_kernel),
 		cmocka_unit_test(random__up_to_a_bound__favours_no_number),
 		cmocka_unit_test(random_and_host__differ_and_stay),
+		cmocka_unit_test(host__is_told_by_its_machine_id_and_its_name),
 		cmocka_unit_test(file__that_is_opened__is_not_inherited),
 		cmocka_unit_test(dumps__can_be_forbidden),
 		cmocka_unit_test(etag__of_one_version__has_one_hash_in_each_form),

@@ -44,20 +44,23 @@ static void ask_in_order(void)
 
 static void wait_in_vain(int printed)
 {
-	int fd;
+	int fds[2];
 
 	if (!log_has(printed, "started version", 1))
 		return;
 	ask(WAIT "&timeout_ms=20"); /* 0 */
 	ask(WAIT "&timeout_ms=x");  /* 1 */
-	fd = ask_begin(WAIT);
+	for (size_t i = 0; i < 2; i++)
+		fds[i] = ask_begin(WAIT);
 	ask_in_order();
 	ask("GET /v1/configs/slow");                               /* 2 */
 	ask("POST /v1/configs/slow/suspend?reason=repair");        /* 3 */
-	ask_end(fd);                                               /* 4 */
+	ask_end(fds[0]);                                           /* 4 */
 	ask(WAIT);                                                 /* 5 */
 	ask("GET /v1/configs/slow/wait?version=v7&timeout_ms=20"); /* 6 */
 	ask("GET /readyz");                                        /* 7 */
+	ask_end(fds[1]);                                           /* 8 */
+	ask("POST /v1/configs/slow/resume");                       /* 9 */
 }
 
 static void waiter__whose_pull_does_not_end__is_answered_all_the_same(void **state)
@@ -74,6 +77,9 @@ static void waiter__whose_pull_does_not_end__is_answered_all_the_same(void **sta
 	assert_answer(5, 409, "slow is suspended by ");
 	assert_answer(6, 504, "version v7 was not published within 20ms; nothing is published yet");
 	assert_answer(7, 503, "slow: nothing is published yet: the first pull ");
+	assert_answer(8, 409, "slow is suspended by ");
+	assert_answer(9, 200, "\"ended\":{\"by\":\"");
+	assert_answer(9, 200, "\"reason\":\"repair\",\"until_ms\":null}}\n");
 }
 
 static void wait_in_a_crowd(int printed)
@@ -133,6 +139,26 @@ static void waiter__for_a_generation__sleeps_over_the_ones_before(void **state)
 }
 
 static int waits[2];
+
+static void leave_waiting(int printed)
+{
+	if (!log_has(printed, "started version", 1))
+		return;
+	waits[0] = ask_begin(WAIT);
+	waits[1] = ask_begin("GET /v1/configs/slow/wait?generation=1");
+	ask_in_order();
+}
+
+static void waiter__of_an_agent_that_ends__does_not_keep_it_from_ending(void **state)
+{
+	(void)state;
+	put_slow_settings("", "");
+	run_with(leave_waiting);
+	for (size_t i = 0; i < 2; i++) {
+		ask_end(waits[i]);
+		assert_string_equal(talk->answers[i], ""); /* it hears the end, and no lie */
+	}
+}
 
 static void change_what_is_waited_for(int printed)
 {
@@ -319,6 +345,8 @@ static void stranger__has_its_places_beside_those_of_root(void **state)
 
 /* ---- receipts ---- */
 
+static size_t before_the_end; /* requests to the etcd */
+
 static void wait_for_receipt(int printed)
 {
 	if (!log_has(printed, "published", 1))
@@ -329,6 +357,7 @@ static void wait_for_receipt(int printed)
 	ask("POST /v1/configs/web/suspend?reason=x");
 	ask("POST /v1/configs/web/resume");
 	ask("GET /metrics");
+	before_the_end = played.log->count;
 }
 
 static void receipt__is_written_to_the_etcd(void **state)
@@ -359,6 +388,8 @@ static void receipt__is_written_to_the_etcd(void **state)
 	assert_answer(1, 200, "\"ok\":true");
 	assert_shows(talk->answers[3], "\npullet_report_leases_total 1\n");
 	assert_shows(played.log->body, "\"success\"");
+	assert_true(played.log->count > before_the_end); /* that it stopped, and was not lost */
+	assert_string_equal(played_asked(played.log->count - 1), "POST /v3/kv/txn");
 }
 
 /* ---- TCP ---- */
@@ -593,6 +624,7 @@ static void change__of_each_kind__is_answered_with_what_is_current(void **state)
 	assert_answer(4, 200, "\"generation\":4,\"origin\":\"override of port by ");
 	assert_answer(4, 200, " for 1m: try\"}\n");
 	assert_answer(5, 202, "\"generation\":5,\"origin\":\"override of port removed by ");
+	assert_null(strstr(talk->answers[5], "replaced")); /* no value replaces any */
 	assert_answer(6, 200, "\"generation\":5,");
 	for (size_t i = 7; i <= 12; i++)
 		if (i != 11)
@@ -611,6 +643,7 @@ static void change__of_each_kind__is_answered_with_what_is_current(void **state)
 	assert_answer(16, 200, "\"to\":{\"generation\":5,");
 	assert_answer(18, 200, "\"suspension\":{\"by\":\"");
 	assert_answer(18, 200, "\"reason\":\"\",\"until_ms\":null}"); /* it has no end */
+	assert_answer(20, 200, "\"adds_key\":true");                  /* it may be a slip */
 	assert_answer(21, 200, "\"overridden\":[\"more\"],\"forward\":[");
 }
 
@@ -647,6 +680,8 @@ static void status__shows_decisions_and_rejections(void **state)
 	assert_answer(4, 200, "\"reason\":\"hold\",\"until_ms\":null}");
 	assert_answer(4, 200, "\"rejected\":{\"by\":\"pin\"");
 	assert_answer(5, 200, "\"ok\":true");
+	assert_answer(5, 200, "\"ended\":{\"by\":\"");
+	assert_answer(5, 200, "\"reason\":\"hold\",\"until_ms\":null}}\n");
 	assert_answer(6, 200, "\"outcome\":\"failed\"");
 	assert_answer(7, 200, "\"state\":\"failing\"");
 }
@@ -702,6 +737,7 @@ int main(void)
 		CASE(waiters__are_bounded__and_who_hangs_up_leaves_its_place),
 		CASE(waiter__for_a_generation__sleeps_over_the_ones_before),
 		CASE(waiter__of_a_config_that_changes_or_goes__is_answered),
+		CASE(waiter__of_an_agent_that_ends__does_not_keep_it_from_ending),
 		CASE(stranger__may_read_but_not_change_nor_see_values),
 		CASE(operator__may_change_from_the_first_moment_on),
 		CASE(stranger__has_a_quarter_of_the_places),

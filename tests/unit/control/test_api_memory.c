@@ -14,10 +14,24 @@
 
 #include "base/log.h"
 #include "config/config.h"
+#include "control/answers.h"
 #include "control/api.h"
 #include "control/socket.h"
+#include "fleet/report.h"
 #include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/scratch.h"
+
+static void played_changed(struct report *r, size_t config);
+
+static int played_begin(struct answers *answers, const struct answer *what, struct httpd_request *r,
+	struct config *c, char why[FILE_WHY]);
+
+#define report_changed played_changed
+#define answers_begin played_begin
+#include "control/handler.c"
+#include "control/post.c"
+#undef answers_begin
+#undef report_changed
 
 #define TRIES 400
 
@@ -36,10 +50,16 @@ static struct httpd_request request;
 static httpd_handler handle;
 static void *handle_arg;
 
+static int open_error;
+
 int control_socket_open(struct loop *l, struct file_watch *d, const char *dir,
 	httpd_handler handler, void *arg, struct control_socket **ret_socket, char why[FILE_WHY])
 {
-	(void)l, (void)d, (void)dir, (void)why;
+	(void)l, (void)d, (void)dir;
+	if (open_error) {
+		snprintf(why, FILE_WHY, "no such socket");
+		return open_error;
+	}
 	handle = handler;
 	handle_arg = arg;
 	*ret_socket = (struct control_socket *)(void *)&request;
@@ -67,7 +87,7 @@ static int listen_error;
 
 int control_socket_listen(struct control_socket *p, const char *address, char why[FILE_WHY])
 {
-	assert_ptr_equal(p, &request);
+	assert_ptr_equal(p, &request); /* one that was opened */
 	listened = address;
 	if (listen_error)
 		snprintf(why, FILE_WHY, "no such address");
@@ -163,7 +183,7 @@ static struct agent {
 	struct settings *settings;
 	struct trigger_queue queue;
 	struct config_env config_env;
-	struct config *configs[1];
+	struct config *configs[2];
 	struct upstream *servers[1];
 	struct backoffs *backoffs;
 	struct subscriber *push;
@@ -188,7 +208,9 @@ static int set_up(void **state)
 	(void)state;
 	*a = (struct agent){.settings = scratch_settings("configs:\n  web: {url: "
 							 "'http://127.0.0.1:1/w.yaml', file: "
-							 "/nowhere/w}\n")};
+							 "/nowhere/w}\n  db: {url: "
+							 "'http://127.0.0.1:1/d.yaml', file: "
+							 "/nowhere/d}\n")};
 	trigger_queue_init(&a->queue, wake, NULL);
 	a->config_env = (struct config_env){.sys = &sys_real,
 		.loop = loop_new(&sys_real),
@@ -199,8 +221,9 @@ static int set_up(void **state)
 		.host = "here"};
 	a->backoffs = backoffs_new(&sys_real);
 	a->servers[0] = upstream_new(a->config_env.loop, a->backoffs, a->settings->servers[0]);
-	a->configs[0] = config_new(&a->config_env, a->settings->configs[0]);
-	assert_true(a->servers[0] && a->configs[0]);
+	for (size_t i = 0; i < 2; i++)
+		a->configs[i] = config_new(&a->config_env, a->settings->configs[i]);
+	assert_true(a->servers[0] && a->configs[0] && a->configs[1]);
 	a->configuration = (struct configuration_status){.file = file};
 	a->env = (struct control_env){.loop = a->config_env.loop,
 		.settings = a->settings,
@@ -219,7 +242,8 @@ static int tear_down(void **state)
 {
 	(void)state;
 	control_stop(agent.control);
-	config_free(agent.configs[0]);
+	for (size_t i = 0; i < 2; i++)
+		config_free(agent.configs[i]);
 	upstream_free(agent.servers[0]);
 	backoffs_free(agent.backoffs);
 	loop_free(agent.config_env.loop);
@@ -246,7 +270,7 @@ static const struct row {
 		"{\"error\":\"nothing is published yet\"}\n"},
 	{HTTPD_GET, CONFIG "/wait", {"generation", "x"}, 400, "generation takes a number"},
 	{HTTPD_GET, "/v1/changes", {NULL}, 200, "\"publications\":[]"},
-	{HTTPD_GET, "/metrics", {NULL}, 200, "\npullet_configs 1\n"},
+	{HTTPD_GET, "/metrics", {NULL}, 200, "\npullet_configs 2\n"},
 	{HTTPD_GET, "/readyz", {"verbose", ""}, 503, "[-]web: nothing is published yet: "},
 	{HTTPD_GET, "/nowhere", {NULL}, 404, "there is nothing at this path"},
 	{HTTPD_POST, CONFIG "/pin", {"for_ms", "x"}, 400, "for_ms takes a number"},
@@ -302,6 +326,72 @@ static void request__without_memory__is_answered_by_an_error(void **state)
 	}
 }
 
+static char reported[16];
+
+static void played_changed(struct report *r, size_t config)
+{
+	size_t len = strlen(reported);
+
+	assert_ptr_equal(r, &agent);
+	snprintf(reported + len, sizeof(reported) - len, " %zu", config);
+}
+
+/* A deployment waits for the fleet, and must not wait for a host that is suspended. */
+static void decision__about_any_config__is_in_the_receipt_at_once(void **state)
+{
+	static const struct {
+		const char *path, *reported;
+		int status;
+	} asked[] = {{"/v1/configs/db/suspend", " 1", 200}, {"/v1/configs/web/suspend", " 0", 200},
+		{"/v1/configs/db/resume", " 1", 200}, {"/v1/configs/db/resume", "", 409}};
+
+	char dir[SCRATCH_PATH];
+
+	(void)state;
+	scratch_open(dir, scratch_memory());
+	agent.config_env.state_dir = dir;
+	for (size_t i = 0; i < 2; i++)
+		config_start(agent.configs[i], false);
+	agent.report = (struct report *)&agent;
+	for (size_t i = 0; i < sizeof(asked) / sizeof(asked[0]); i++) {
+		reported[0] = '\0';
+		ask(&(struct row){HTTPD_POST, asked[i].path, {NULL}, asked[i].status, ""});
+		if (strcmp(reported, asked[i].reported) != 0 || request.status != asked[i].status)
+			fail_msg("%s: %d %s, reported%s", asked[i].path, request.status,
+				request.body, reported);
+	}
+	scratch_close(dir);
+}
+
+static int room_error;
+
+static int played_begin(struct answers *answers, const struct answer *what, struct httpd_request *r,
+	struct config *c, char why[FILE_WHY])
+{
+	if (!room_error)
+		return answers_begin(answers, what, r, c, why);
+	snprintf(why, FILE_WHY, "there is no room");
+	return room_error;
+}
+
+/* Who gets a 503 tries again. */
+static void question__for_which_there_is_no_room__is_answered_503_and_counted(void **state)
+{
+	const struct row question = {HTTPD_GET, CONFIG "/explain", {"key", "a"}, 503, ""};
+
+	(void)state;
+	room_error = -EBUSY;
+	ask(&question);
+	assert_int_equal(request.status, 503);
+	assert_string_equal(request.body, "{\"error\":\"there is no room\"}\n");
+	assert_int_equal(agent.counts.busy, 1);
+	room_error = -ENOMEM;
+	ask(&question);
+	assert_int_equal(request.status, 500);
+	assert_int_equal(agent.counts.busy, 1);
+	room_error = 0;
+}
+
 static void address__of_a_reload__is_listened_at_or_says_why(void **state)
 {
 	char why[FILE_WHY] = "";
@@ -313,6 +403,24 @@ static void address__of_a_reload__is_listened_at_or_says_why(void **state)
 	listen_error = -EADDRNOTAVAIL;
 	assert_int_equal(control_listen(agent.control, "192.0.2.1:1", why), -EADDRNOTAVAIL);
 	assert_string_equal(why, "no such address");
+	listen_error = 0;
+}
+
+static void start__without_a_socket_or_an_address__says_why(void **state)
+{
+	struct control *c = NULL;
+	char why[FILE_WHY];
+
+	(void)state;
+	open_error = -EADDRINUSE;
+	assert_int_equal(control_start(&agent.env, &c, why), -EADDRINUSE);
+	assert_string_equal(why, "no such socket");
+	assert_null(c);
+	open_error = 0;
+	listen_error = -EADDRNOTAVAIL;
+	assert_int_equal(control_start(&agent.env, &c, why), -EADDRNOTAVAIL);
+	assert_string_equal(why, "no such address");
+	assert_null(c);
 	listen_error = 0;
 }
 
@@ -347,7 +455,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(request__with_memory__is_answered),
+		CASE(decision__about_any_config__is_in_the_receipt_at_once),
+		CASE(question__for_which_there_is_no_room__is_answered_503_and_counted),
 		CASE(address__of_a_reload__is_listened_at_or_says_why),
+		CASE(start__without_a_socket_or_an_address__says_why),
 		CASE(request__without_memory__is_answered_by_an_error),
 		CASE(start__without_memory__says_so),
 	};

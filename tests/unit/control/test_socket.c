@@ -50,6 +50,7 @@ static int tear_down(void **state)
 	(void)state;
 	quick_hang_up(&client);
 	control_socket_close(served);
+	control_socket_close(NULL); /* one that could not be made */
 	served = NULL;
 	file_watch_free(watch);
 	quick_close();
@@ -94,6 +95,44 @@ static void socket__that_was_removed__comes_back_after_a_second(void **state)
 	captured_end(&log);
 	assert_non_null(strstr(text, "the control socket was removed: recreated path="));
 	assert_null(strstr(text, "is gone"));
+}
+
+/* Each run that ends looks for it: those looks do not put it off. */
+static void socket__that_is_looked_for_again_and_again__comes_back_all_the_same(void **state)
+{
+	uint64_t begin_ms;
+
+	(void)state;
+	unlink(path);
+	begin_ms = quick_now_ms();
+	while (!is_there(NULL) && quick_now_ms() - begin_ms < 10000) {
+		control_socket_check(served);
+		quick_run();
+		quick.skipped_ms += 50;
+	}
+	assert_in_range(quick_now_ms() - begin_ms, 1000, 1900);
+	assert_served();
+}
+
+static void socket__that_is_there_again__is_not_said_to_be_gone(void **state)
+{
+	struct captured log = captured_begin(STDERR_FILENO);
+	char aside[SCRATCH_PATH + 16], text[1024];
+
+	(void)state;
+	snprintf(aside, sizeof(aside), "%s/aside", base);
+	assert_int_equal(rename(path, aside), 0);
+	control_socket_check(served);
+	quick_run();
+	assert_int_equal(rename(aside, path), 0);
+	for (int i = 0; i < 50; i++) {
+		quick_run();
+		quick.skipped_ms += 100;
+	}
+	captured_read(&log, text, sizeof(text));
+	captured_end(&log);
+	assert_string_equal(text, "");
+	assert_served();
 }
 
 static void socket__without_a_watch__is_served(void **state)
@@ -281,6 +320,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(socket__that_was_removed__comes_back_after_a_second),
+		CASE(socket__that_is_looked_for_again_and_again__comes_back_all_the_same),
+		CASE(socket__that_is_there_again__is_not_said_to_be_gone),
 		CASE(socket__without_a_watch__is_served),
 		CASE(directory__that_was_removed__comes_back_too),
 		CASE(socket__of_another_program__is_waited_for),

@@ -402,21 +402,33 @@ static void watchdog__of_an_agent_that_is_stuck__is_not_fed(void **state)
 	assert_received("WATCHDOG=1");
 }
 
-static void keepalive__that_systemd_did_not_take__is_tried_again_soon(void **state)
+/* One that is to come each so often, and again so long after it did not. */
+static void check_another_try(const char *usec, uint64_t period_ms, uint64_t again_ms)
 {
-	(void)state;
-	setenv("WATCHDOG_USEC", "2000000", 1); /* a quarter of its half, and 1 ms */
+	setenv("WATCHDOG_USEC", usec, 1);
 	server_has("n: 1\n");
 	agent_starts("");
 	begin();
 	assert_received("READY=1\nSTATUS=1 config ok", "WATCHDOG=1");
 	close_inbox();
-	world_advance(1000);
+	world_advance(period_ms);
 	open_inbox();
-	world_advance(250);
+	world_advance(again_ms - 1);
 	assert_received(NULL);
 	world_advance(1);
 	assert_received("WATCHDOG=1");
+}
+
+static void keepalive__that_systemd_did_not_take__is_tried_again_soon(void **state)
+{
+	(void)state;
+	check_another_try("2000000", 1000, 251); /* a quarter of its half, and 1 ms */
+}
+
+static void keepalive__that_systemd_did_not_take__is_tried_again_in_a_second(void **state)
+{
+	(void)state;
+	check_another_try("8800000", 4400, 1000);
 }
 
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -437,6 +449,7 @@ int main(void)
 		CASE(watchdog__of_that_time__is_fed_in_half_of_it),
 		CASE(watchdog__of_an_agent_that_is_stuck__is_not_fed),
 		CASE(keepalive__that_systemd_did_not_take__is_tried_again_soon),
+		CASE(keepalive__that_systemd_did_not_take__is_tried_again_in_a_second),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

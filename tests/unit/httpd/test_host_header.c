@@ -83,6 +83,10 @@ static void the_longest_name_of_a_machine__is_ours(void **state)
 	assert_false(host_header_is_this_machines("b", names));
 	machine = "b";
 	assert_true(host_header_is_this_machines("b:80", names));
+	machine = "b."; /* with the dot of a whole name */
+	assert_true(host_header_is_this_machines("b:80", names));
+	assert_true(host_header_is_this_machines("b.", names));
+	machine = "b";
 	assert_false(host_header_is_this_machines(name, names));
 }
 

@@ -8,6 +8,7 @@
 
 #include <errno.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -233,6 +234,23 @@ static void tcp__of_what_is_no_address__is_invalid(void **state)
 	}
 }
 
+static void tcp__without_descriptors__says_so(void **state)
+{
+	struct rlimit limit, none;
+	int fd, error, port = 0;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_NOFILE, &limit), 0);
+	none = (struct rlimit){.rlim_max = limit.rlim_max};
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+	fd = listen_tcp("127.0.0.1:0", &port);
+	error = errno;
+	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
+	assert_int_equal(fd, -1);
+	assert_int_equal(error, EMFILE);
+	assert_int_equal(port, 0);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -247,6 +265,7 @@ int main(void)
 		CASE(tcp__at_port_0__has_a_free_one),
 		CASE(tcp__at_a_port_that_is_taken__says_so),
 		CASE(tcp__of_what_is_no_address__is_invalid),
+		CASE(tcp__without_descriptors__says_so),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

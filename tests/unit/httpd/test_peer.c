@@ -182,6 +182,7 @@ static void identify__over_tcp_or_of_no_socket__reads(void **state)
 	end = accept(fd, NULL, NULL);
 	peer_identify(&sys_real, end, getegid(), &peer);
 	assert_false(peer.local);
+	assert_true(peer.uid == (uid_t)-1); /* nobody, above all not root */
 	assert_int_equal(peer.right, RIGHT_READ);
 	close(fd);
 	close(there);

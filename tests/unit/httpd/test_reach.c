@@ -210,6 +210,43 @@ static void each_part_of_the_path__may_stop_a_member(void **state)
 		reach_of(OPS, PULLET), REACH_GOOD); /* nor is the group asked for an owner */
 }
 
+/* Of owner, group and others one class counts, by its own bits; those of the others do not. */
+static void rights__are_those_of_the_members_class(void **state)
+{
+	static const struct {
+		uid_t uid;
+		gid_t gid;
+		mode_t opens, dir_blocks, socket_blocks;
+	} rows[] = {{1002, PULLET, 0100, 0677, 0577}, {ROOT, OPS, 0010, 0767, 0757},
+		{ROOT, PULLET, 0001, 0776, 0775}};
+
+	(void)state;
+	add_user("ben", 1002, OPS);
+	add_place("/run/pullet", 0, ROOT, PULLET);
+	add_place("/run/pullet/control.sock", 0, ROOT, PULLET);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		places[0].st.st_uid = rows[i].uid;
+		places[0].st.st_gid = rows[i].gid;
+		places[0].st.st_mode = rows[i].opens;
+		places[1].st.st_mode = 0666;
+		assert_int_equal(reach_of(OPS, PULLET), REACH_GOOD);
+		places[0].st.st_mode = rows[i].dir_blocks;
+		assert_int_equal(reach_of(OPS, PULLET), REACH_NOBODY);
+		assert_string_equal(strrchr(why, ' '), " /run/pullet");
+	}
+	places[0].st = (struct stat){.st_mode = 0755};
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (rows[i].gid == OPS)
+			continue; /* it is the readers' group then */
+		places[1].st.st_uid = rows[i].uid;
+		places[1].st.st_mode = rows[i].opens << 1;
+		assert_int_equal(reach_of(OPS, PULLET), REACH_GOOD);
+		places[1].st.st_mode = rows[i].socket_blocks;
+		assert_int_equal(reach_of(OPS, PULLET), REACH_NOBODY);
+		assert_string_equal(strrchr(why, ' '), " /run/pullet/control.sock");
+	}
+}
+
 static void directory__that_is_not_there__is_as_the_agent_would_make_it(void **state)
 {
 	(void)state;
@@ -284,6 +321,7 @@ int main(void)
 		CASE(member__of_both_groups__reaches_it),
 		CASE(member__by_its_primary_group__counts),
 		CASE(each_part_of_the_path__may_stop_a_member),
+		CASE(rights__are_those_of_the_members_class),
 		CASE(directory__that_is_not_there__is_as_the_agent_would_make_it),
 		CASE(socket__of_an_agent_that_is_not_known__has_the_group_of_its_directory),
 		CASE(first_member__that_is_stopped__is_named),

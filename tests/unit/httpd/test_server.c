@@ -297,6 +297,15 @@ static void path__with_a_nul__never_reaches_the_handler(void **state)
 	assert_string_equal(seen, "");
 }
 
+/* It would be taken for a request without the parameter. */
+static void query__of_a_parameter_without_a_name__never_reaches_the_handler(void **state)
+{
+	(void)state;
+	quick_check_answer(ask("GET /x?=1"), 400, "{\"error\":\"invalid path or query\"}");
+	quick_check_answer(ask("GET /x?a=1&=2"), 400, "{\"error\":\"invalid path or query\"}");
+	assert_string_equal(seen, "");
+}
+
 static void client__that_hangs_up__is_gone(void **state)
 {
 	(void)state;
@@ -723,6 +732,7 @@ int main(void)
 		CASE(close__leaves_what_another_put_in_its_place),
 		CASE(method__that_is_unknown__ends_the_connection),
 		CASE(path__with_a_nul__never_reaches_the_handler),
+		CASE(query__of_a_parameter_without_a_name__never_reaches_the_handler),
 		CASE(client__that_hangs_up__is_gone),
 		CASE(close__drops_open_requests_in_silence),
 		CASE(socket__is_restored_unless_another_has_its_place),

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "mustache/mustache.h"
+#include "tests/unit/fixture/fault_memory.h"
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 #define MAX_OUTPUT (1u << 20)
@@ -188,6 +189,8 @@ static void render__of_partials__indents_those_that_stand_alone(void **state)
 		{"not the lines of values", "{a: \"x\\ny\"}", " {{>p}}\n!", " (x\ny)\n!",
 			"{p: \"({{{a}}})\\n\"}"},
 		{"not an empty line", "{a: x}", " {{>p}}\n", " 1\n\n 2\n", "{p: \"1\\n\\n2\\n\"}"},
+		{"not an empty line with a return", "{a: x}", " {{>p}}\n", " 1\r\n\r\n 2\r\n",
+			"{p: \"1\\r\\n\\r\\n2\\r\\n\"}"},
 		{"within each other", "{a: x}", " {{>p}}\n", " 1\n   2\n",
 			"{p: \"1\\n  {{>q}}\\n\", q: \"2\\n\"}"},
 		{"within a line: not at all", "{a: x}", " {{>p}}\n", " 1 2\n3\n\n",
@@ -249,6 +252,9 @@ static void render__when_strict__takes_what_a_configuration_has(void **state)
 	check_rows(bad, COUNT(bad), true, MUSTACHE_LINE, -EINVAL);
 }
 
+#define DELIMITERS                                                                                 \
+	"t:1:1: delimiters are two words of at most 16 characters without '=', as in {{=<% %>=}}"
+
 static void new__of_a_bad_template__says_where(void **state)
 {
 	static const struct row rows[] = {
@@ -271,9 +277,16 @@ static void new__of_a_bad_template__says_where(void **state)
 			NULL},
 		{"dots", "{a: 1}", "{{a..b}}",
 			"t:1:1: the name 'a..b' has a dot with nothing before or behind it", NULL},
-		{"delimiters", "{a: 1}", "{{=a=}}",
-			"t:1:1: delimiters are two words of at most 16 characters without '=', as "
-			"in {{=<% %>=}}",
+		{"a dot before", "{a: 1}", "{{.a}}",
+			"t:1:1: the name '.a' has a dot with nothing before or behind it", NULL},
+		{"a dot behind", "{a: 1}", "{{a.}}",
+			"t:1:1: the name 'a.' has a dot with nothing before or behind it", NULL},
+		{"delimiters", "{a: 1}", "{{=a=}}", DELIMITERS, NULL},
+		{"one and a blank", "{a: 1}", "{{=a =}}", DELIMITERS, NULL},
+		{"three delimiters", "{a: 1}", "{{=a b c=}}", DELIMITERS, NULL},
+		{"a long delimiter that opens", "{a: 1}", "{{=12345678901234567 b=}}", DELIMITERS,
+			NULL},
+		{"a long delimiter that closes", "{a: 1}", "{{=a 12345678901234567=}}", DELIMITERS,
 			NULL},
 		{"inheritance", "{a: 1}", "{{<a}}",
 			"t:1:1: tags that begin with '<' (inheritance) are not supported", NULL},
@@ -337,6 +350,7 @@ static void render__beyond_a_bound__is_an_error(void **state)
 	repeat(&nested, "x", MUSTACHE_MAX_BYTES + 1);
 	endless.template = nested.data;
 	assert_int_equal(render(&endless, true, MUSTACHE_LINE, MAX_OUTPUT, &out), -EMSGSIZE);
+	assert_string_equal(out.data, "t: has more than 262144 bytes");
 	buffer_fini(&out);
 	buffer_fini(&nested);
 }
@@ -373,7 +387,7 @@ static void describe__of_another_text_or_mode__differs(void **state)
 		{"{{>p}}", "{p: b}", true, MUSTACHE_LINE},
 		{"{{>p}}", "{p: a}", false, MUSTACHE_LINE},
 		{"{{>p}}", "{p: a}", true, MUSTACHE_HTML}};
-	struct buffer seen[COUNT(all)];
+	struct buffer seen[COUNT(all)], little;
 
 	(void)state;
 	for (size_t i = 0; i < COUNT(all); i++) {
@@ -386,6 +400,9 @@ static void describe__of_another_text_or_mode__differs(void **state)
 		assert_int_equal(mustache_new(&o, all[i].text, strlen(all[i].text), &m, why), 0);
 		buffer_init(&seen[i], 1u << 20);
 		assert_int_equal(mustache_describe(m, &seen[i]), 0);
+		buffer_init(&little, 8); /* else two templates would look like one */
+		assert_int_equal(mustache_describe(m, &little), -EMSGSIZE);
+		buffer_fini(&little);
 		for (size_t k = 0; k < i; k++)
 			assert_string_not_equal(seen[k].data, seen[i].data);
 		mustache_free(m);
@@ -393,6 +410,78 @@ static void describe__of_another_text_or_mode__differs(void **state)
 	}
 	for (size_t i = 0; i < COUNT(all); i++)
 		buffer_fini(&seen[i]);
+}
+
+static int find_nothing(void *arg, const char *name, struct buffer *text, char ret_file[FILE_WHY],
+	char why[FILE_WHY])
+{
+	(void)arg, (void)name, (void)text, (void)ret_file;
+	memset(why, 'w', FILE_WHY - 1);
+	why[FILE_WHY - 1] = '\0';
+	return -EIO;
+}
+
+static void error__of_the_longest_names__is_cut_to_its_bound(void **state)
+{
+	char name[400], text[400];
+	const struct mustache_options o = {name, true, MUSTACHE_LINE, find_nothing, NULL};
+	struct {
+		char why[FILE_WHY], behind[FILE_WHY];
+	} said;
+	struct mustache *m = NULL;
+
+	(void)state;
+	memset(name, 'f', sizeof(name));
+	name[sizeof(name) - 1] = '\0';
+	memset(text, '\n', sizeof(text));
+	memset(text + 196, 'n', 200);
+	memcpy(text + 196, "{{>", 3);
+	memcpy(text + 396, "}}", 3);
+	memset(said.behind, '#', sizeof(said.behind));
+	assert_int_equal(mustache_new(&o, text, strlen(text), &m, said.why), -EINVAL);
+	assert_true(strnlen(said.why, sizeof(said.why)) < sizeof(said.why));
+	assert_non_null(strstr(said.why, "f:197:1: the partial 'nnn"));
+	for (size_t i = 0; i < sizeof(said.behind); i++)
+		assert_int_equal(said.behind[i], '#');
+}
+
+static const char memory_text[] = "{{#a}}{{b}}{{^c}}x{{/c}}{{>p}}{{=<% %>=}}<%b%><%/a%>";
+static struct document *memory_data, *memory_partials;
+
+/* Compiles, describes and renders. */
+static bool render_once(void)
+{
+	const struct mustache_options o = {"t", true, MUSTACHE_LINE, find_partial, memory_partials};
+	struct mustache *m = NULL;
+	char why[FILE_WHY] = "";
+	struct buffer out;
+	int r;
+
+	buffer_init(&out, MAX_OUTPUT);
+	r = mustache_new(&o, memory_text, strlen(memory_text), &m, why);
+	if (r) {
+		assert_null(m);
+		assert_string_equal(why, "out of memory");
+	}
+	if (r == 0)
+		r = mustache_render(m, document_root(memory_data), &out, why);
+	if (r == 0)
+		assert_string_equal(out.data, "1x2:11");
+	assert_true(r == 0 || r == -ENOMEM);
+	mustache_free(m);
+	buffer_fini(&out);
+	return r;
+}
+
+static void template__without_memory__is_none_and_leaves_nothing(void **state)
+{
+	(void)state;
+	memory_data = parse("{a: {b: 1}, b: 2, c: false}");
+	memory_partials = parse("{p: '2:{{b}}'}");
+	assert_true(fault_memory_each(render_once, false) >= 8);
+	assert_true(fault_memory_each(render_once, true) >= 8);
+	document_free(memory_data);
+	document_free(memory_partials);
 }
 
 int main(void)
@@ -408,7 +497,9 @@ int main(void)
 		cmocka_unit_test(render__beyond_a_bound__is_an_error),
 		cmocka_unit_test(new__of_too_many_partials__is_an_error),
 		cmocka_unit_test(describe__of_another_text_or_mode__differs),
+		cmocka_unit_test(error__of_the_longest_names__is_cut_to_its_bound),
+		cmocka_unit_test(template__without_memory__is_none_and_leaves_nothing),
 	};
 
-	return cmocka_run_group_tests_name("mustache", tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }

@@ -369,6 +369,23 @@ static void read__that_fails__says_how(void **state)
 	assert_int_equal(origin_open(path), -ENOTDIR);
 }
 
+/* Descriptor 0 is one as any other. */
+static void read__by_a_program_without_standard_input__is_the_same(void **state)
+{
+	int input = dup(STDIN_FILENO), r;
+	struct origin_file f;
+
+	(void)state;
+	close(STDIN_FILENO);
+	r = origin_read(dir, "web.yaml", &f);
+	assert_int_equal(fcntl(STDIN_FILENO, F_GETFD), -1);
+	dup2(input, STDIN_FILENO);
+	close(input);
+	assert_int_equal(r, 0);
+	assert_string_equal(f.body.data, "a: 1\n");
+	buffer_fini(&f.body);
+}
+
 /* ---- watching ---- */
 
 static struct loop *loop;
@@ -726,6 +743,146 @@ static void watch__of_more_than_it_may_keep__knows_the_etag(void **state)
 	loop_free(loop);
 }
 
+static void watch__of_files_that_change_often__keeps_the_last_of_each(void **state)
+{
+	struct tree_watch_before before;
+	struct tree_watch *w;
+	char text[32];
+	int fd;
+
+	(void)state;
+	put("www/web.yaml", "a: 00\n");
+	put("www/team/db.yaml", "b: 00\n");
+	loop = loop_new(&sys_real);
+	assert_int_equal(tree_watch_start(loop, root, dir, 12, on_change, NULL, &w), 0);
+	told[0] = '\0';
+	awaited = "x";
+	for (unsigned i = 10; i < 15; i++) { /* there is room for both, not for more */
+		snprintf(text, sizeof(text), "a: %u\n", i);
+		put("www/web.yaml", text);
+		assert_false(tree_watch_is_written(w, "web.yaml", &before));
+		assert_int_equal(before.len, 6);
+		assert_memory_equal(before.body, text, 6);
+	}
+	fd = open_in("www/web.yaml", O_TRUNC);
+	assert_true(tree_watch_is_written(w, "web.yaml", &before));
+	assert_memory_equal(before.body, "a: 14\n", 6);
+	close(fd);
+	assert_false(tree_watch_is_written(w, "team/db.yaml", &before));
+	assert_memory_equal(before.body, "b: 00\n", 6);
+	tree_watch_stop(w);
+	loop_free(loop);
+}
+
+static void watch__of_a_large_file__keeps_a_mebibyte_and_not_more(void **state)
+{
+	struct tree_watch_before before;
+	struct tree_watch *w;
+	char *large = malloc(TREE_WATCH_KEPT_FILE + 1);
+
+	(void)state;
+	assert_non_null(large);
+	memset(large, 'x', TREE_WATCH_KEPT_FILE + 1);
+	scratch_write(root, "fits", large, TREE_WATCH_KEPT_FILE);
+	scratch_write(root, "large", large, TREE_WATCH_KEPT_FILE + 1);
+	loop = loop_new(&sys_real);
+	assert_int_equal(
+		tree_watch_start(loop, root, dir, 4 * TREE_WATCH_KEPT_FILE, on_change, NULL, &w),
+		0);
+	assert_false(tree_watch_is_written(w, "fits", &before));
+	assert_non_null(before.body);
+	assert_int_equal(before.len, TREE_WATCH_KEPT_FILE);
+	assert_memory_equal(before.body, large, TREE_WATCH_KEPT_FILE);
+	assert_false(tree_watch_is_written(w, "large", &before));
+	assert_null(before.body);
+	assert_int_equal(strlen(before.etag), ORIGIN_ETAG - 1);
+	tree_watch_stop(w);
+	loop_free(loop);
+	free(large);
+}
+
+/* ---- a clock that goes on only when nothing is left to do ---- */
+
+#define TURNS 5 /* of the loop, in which what the kernel tells is heard */
+
+static uint64_t still_ms;
+static unsigned turns, steps;
+
+static uint64_t still_now(void)
+{
+	return still_ms;
+}
+
+static void still_wait(uint64_t due_ms)
+{
+	if (turns > 0) {
+		turns--;
+	} else if (due_ms > still_ms) {
+		still_ms = due_ms;
+		turns = TURNS;
+		steps++;
+	}
+}
+
+/* Steps of the clock within that time. */
+static unsigned steps_within(uint64_t ms)
+{
+	struct loop_timer end;
+
+	steps = 0;
+	turns = TURNS;
+	loop_timer_init(&end, give_up, NULL);
+	loop_timer_set(loop, &end, still_ms + ms);
+	assert_int_equal(loop_run(loop), 0);
+	return steps;
+}
+
+static void watch__tells_at_once__and_sleeps_when_all_is_told(void **state)
+{
+	struct sys sys = sys_real;
+	struct tree_watch *w;
+	char path[PATH_MAX];
+	uint64_t before_ms;
+
+	(void)state;
+	path_in(path, "www/..v1");
+	mkdir(path, 0700);
+	put("www/..v1/end.yaml", "v: 1\n");
+	link_to("..v1", "www/..data");
+	link_to("..data/end.yaml", "www/end.yaml");
+	still_ms = 1000;
+	sys.now_ms = still_now;
+	sys.wait_until = still_wait;
+	loop = loop_new(&sys);
+	assert_int_equal(tree_watch_start(loop, root, dir, 100, on_change, NULL, &w), 0);
+	before_ms = still_ms;
+	put("www/web.yaml", "a: new\n");
+	turns = TURNS;
+	run_until("+web.yaml ");
+	assert_string_equal(told, awaited);
+	assert_int_equal(still_ms, before_ms); /* not after a pause */
+	path_in(path, "www/..v2");
+	mkdir(path, 0700);
+	put("www/..v2/end.yaml", "v: 2\n");
+	link_to("..v2", "www/..data"); /* everything is looked at */
+	turns = TURNS;
+	run_until("+end.yaml ");
+	assert_string_equal(told, awaited);
+	awaited = "x";
+	told[0] = '\0';
+	steps_within(500);                            /* the rest, and pauses */
+	assert_in_range(steps_within(10000), 10, 20); /* the looks at its path */
+	assert_string_equal(told, "");
+	put("www/web.yaml", "a: newer\n");
+	turns = TURNS;
+	run_until("+web.yaml "); /* it is awake again */
+	assert_string_equal(told, awaited);
+	tree_watch_stop(w);
+	loop_free(loop);
+}
+
+/* ---- bounds ---- */
+
 static void watch__of_folders_in_folders__goes_sixteen_deep(void **state)
 {
 	char path[PATH_MAX], low[PATH_MAX] = "www", deepest[PATH_MAX];
@@ -844,6 +1001,15 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			watch__of_files_written_in_place__tells_when_they_are_closed, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_files_that_change_often__keeps_the_last_of_each, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_a_large_file__keeps_a_mebibyte_and_not_more, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__tells_at_once__and_sleeps_when_all_is_told, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			read__by_a_program_without_standard_input__is_the_same, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			watch__of_folders_in_folders__goes_sixteen_deep, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

@@ -17,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -408,6 +409,28 @@ static void input__on_an_older_kernel__comes_all_the_same(void **state)
 	assert_string_equal(o.output, "a text");
 }
 
+static size_t piece; /* bytes that a file takes at a time; 0 = all */
+
+ssize_t pwrite(int fd, const void *from, size_t len, off_t at)
+{
+	return syscall(SYS_pwrite64, fd, from, piece && piece < len ? piece : len, at);
+}
+
+static void input__that_memory_takes_in_pieces__comes_whole(void **state)
+{
+	const struct process_options options = {.input = "0123456789abcdefghijklmnopqrstuvwxyz",
+		.input_len = 36,
+		.max_output = 100,
+		.timeout_ms = LONG_MS};
+	struct outcome o;
+
+	(void)state;
+	piece = 7;
+	o = script("cat", &options);
+	piece = 0;
+	assert_string_equal(o.output, options.input);
+}
+
 static void input__for_which_there_is_no_room__is_refused(void **state)
 {
 	const struct process_options options = {.argv = (char *[]){shell, NULL},
@@ -492,8 +515,8 @@ static void descriptors__when_the_agents_own_are_closed__are_right_all_the_same(
 	(void)state;
 	for (int closed = 1; closed < 8; closed++) { /* each of the three, or not */
 		struct outcome o = {.loop = loop_new(&sys_real)};
+		int saved[3], r, lost = 0;
 		struct process *p;
-		int saved[3], r;
 
 		for (int i = 0; i < 3; i++)
 			saved[i] = fcntl(i, F_DUPFD_CLOEXEC, 10);
@@ -504,10 +527,12 @@ static void descriptors__when_the_agents_own_are_closed__are_right_all_the_same(
 		if (r == 0)
 			loop_run(o.loop);
 		for (int i = 0; i < 3; i++) {
+			lost += (closed & 1 << i) && fcntl(i, F_GETFD) >= 0;
 			dup2(saved[i], i);
 			close(saved[i]);
 		}
 		assert_int_equal(r, 0);
+		assert_int_equal(lost, 0);
 		assert_true(o.result.ok);
 		assert_string_equal(o.output, "inout\n");
 		assert_string_equal(o.message, "err\n");
@@ -755,6 +780,74 @@ static void children__that_write_for_ever__do_not_keep_it_from_ending(void **sta
 	wait_dead(child); /* of what it writes: nobody reads it any more */
 }
 
+/* Whoever else holds the pipe writes again as soon as something was read. */
+static int echo_fd = -1;
+
+ssize_t read(int fd, void *to, size_t size)
+{
+	ssize_t n = syscall(SYS_read, fd, to, size);
+	struct stat st;
+
+	if (echo_fd >= 0 && n > 0 && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode))
+		(void)!write(echo_fd, "x", 1);
+	return n;
+}
+
+/* And once more between the look at what is there and the reading of it. */
+int ioctl(int fd, unsigned long request, ...)
+{
+	va_list more;
+	void *to;
+	int r;
+
+	va_start(more, request);
+	to = va_arg(more, void *);
+	va_end(more);
+	r = (int)syscall(SYS_ioctl, fd, request, to);
+	if (echo_fd >= 0 && request == FIONREAD)
+		(void)!write(echo_fd, "late", 4);
+	return r;
+}
+
+static pid_t first_child_of(const char *process)
+{
+	char path[64];
+	int pid = 0;
+	FILE *f;
+
+	snprintf(path, sizeof(path), "/proc/%s/children", process);
+	f = fopen(path, "re");
+	assert_non_null(f);
+	assert_int_equal(fscanf(f, "%d", &pid), 1);
+	fclose(f);
+	return pid;
+}
+
+/* Such as one that was given it over a socket, and is no descendant. */
+static void stranger__that_writes_for_ever__does_not_keep_it_from_ending(void **state)
+{
+	char process[32], path[64];
+	struct outcome o;
+	pid_t keeper, program;
+
+	(void)state;
+	start_ready(&o, "echo > $1; " NAP, (struct process_options){0});
+	keeper = first_child_of("thread-self");
+	snprintf(process, sizeof(process), "%d/task/%d", (int)keeper, (int)keeper);
+	program = first_child_of(process);
+	snprintf(path, sizeof(path), "/proc/%d/fd/1", (int)program);
+	echo_fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
+	assert_true(echo_fd >= 0);
+	assert_int_equal(write(echo_fd, "x", 1), 1);
+	kill(program, SIGKILL);
+	run_out(&o);
+	close(echo_fd);
+	echo_fd = -1;
+	assert_int_equal(o.result.end, PROCESS_SIGNALLED);
+	assert_int_equal(o.output[0], 'x'); /* what was there by then */
+	assert_null(strchr(o.output, 'l')); /* and no more */
+}
+
 static void many__at_once__end_each_with_its_own_code(void **state)
 {
 	enum { MANY = 100 };
@@ -813,19 +906,8 @@ static unsigned watched_signals;
 
 int kill(pid_t pid, int number)
 {
-	watched_signals += pid == watched_pid;
+	watched_signals += pid == watched_pid || (watched_pid && pid == 1);
 	return (int)syscall(SYS_kill, pid, number);
-}
-
-static pid_t first_child(void)
-{
-	FILE *f = fopen("/proc/thread-self/children", "re");
-	int pid = 0;
-
-	assert_non_null(f);
-	assert_int_equal(fscanf(f, "%d", &pid), 1);
-	fclose(f);
-	return pid;
 }
 
 struct look {
@@ -854,7 +936,7 @@ static void keeper__that_has_ended__is_signalled_no_more(void **state)
 	(void)state;
 	p = start_ready(&o, "setsid sleep 1000 & echo > $1; kill -9 $PPID; " NAP,
 		(struct process_options){0});
-	watched_pid = first_child();
+	watched_pid = first_child_of("thread-self");
 	loop_timer_init(&look.timer, look_for_its_end, &look);
 	loop_timer_set(o.loop, &look.timer, 0);
 	assert_int_equal(loop_run(o.loop), 0);
@@ -1033,6 +1115,22 @@ static void start__without_descriptors__fails_and_leaves_nothing(void **state)
 }
 
 /* On a kernel that has no pidfd_open(), or does not let it through. */
+/* It is the keeper that cannot fork: the agent has started that. */
+static void start__of_a_process_too_many__is_told_with_its_errno(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	fault_syscall.number = SYS_clone;
+	fault_syscall.error = EAGAIN;
+	o = script("true", NULL);
+	fault_syscall.error = 0;
+	assert_false(o.result.ok);
+	assert_int_equal(o.result.end, PROCESS_NOT_STARTED);
+	assert_int_equal(o.result.code, EAGAIN);
+	assert_string_equal(o.result.why, "cannot be started: Resource temporarily unavailable");
+}
+
 static void start__without_pidfds__fails_and_leaves_nothing(void **state)
 {
 	const struct process_options options = {
@@ -1155,6 +1253,7 @@ int main(void)
 		CASE(input__of_nothing__ends_at_once),
 		CASE(input__large__comes_whole),
 		CASE(input__on_an_older_kernel__comes_all_the_same),
+		CASE(input__that_memory_takes_in_pieces__comes_whole),
 		CASE(input__for_which_there_is_no_room__is_refused),
 		CASE(input__that_nobody_reads__does_no_harm),
 		CASE(descriptors__of_the_agent__are_not_inherited),
@@ -1175,12 +1274,14 @@ int main(void)
 		CASE(keeper__that_has_ended__is_signalled_no_more),
 		CASE(keeper__stopped__does_its_work_at_the_limit),
 		CASE(children__that_write_for_ever__do_not_keep_it_from_ending),
+		CASE(stranger__that_writes_for_ever__does_not_keep_it_from_ending),
 		CASE(many__at_once__end_each_with_its_own_code),
 		CASE(free__kills_the_group_and_reaps),
 		CASE(agent__killed__takes_the_program_with_it),
 		CASE(start__while_threads_hold_locks__works),
 		CASE(start__where_children_are_ignored__learns_the_end_all_the_same),
 		CASE(start__without_descriptors__fails_and_leaves_nothing),
+		CASE(start__of_a_process_too_many__is_told_with_its_errno),
 		CASE(start__without_pidfds__fails_and_leaves_nothing),
 		CASE(start__without_memory__fails_and_leaves_nothing),
 	};
