@@ -126,7 +126,7 @@ static void diff__without_memory__is_an_error(void **state)
 	(void)state;
 	assert_int_equal(settings_parse("t.yaml", text, strlen(text), tell, NULL, &old), 0);
 	assert_int_equal(settings_load(path, tell, NULL, &new), 0);
-	assert_int_equal(fault_memory_each(diff_once, false), 10);
+	assert_int_equal(fault_memory_each(diff_once, false), 12);
 	settings_free(old);
 	settings_free(new);
 }
