@@ -25,9 +25,13 @@ static const char *place(const char *name)
 	return path;
 }
 
+/* Also in threads of the agent. */
 static bool is_there(const char *name)
 {
-	return access(place(name), F_OK) == 0;
+	char path[SCRATCH_PATH + 64];
+
+	snprintf(path, sizeof(path), "%s/%s", played.dir, name);
+	return access(path, F_OK) == 0;
 }
 
 /* Another pulletd, in a process of its own with so many descriptors; 0 = as many as here. Its exit
