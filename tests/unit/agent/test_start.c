@@ -25,9 +25,13 @@ static const char *place(const char *name)
 	return path;
 }
 
+/* Also in threads of the agent. */
 static bool is_there(const char *name)
 {
-	return access(place(name), F_OK) == 0;
+	char path[SCRATCH_PATH + 64];
+
+	snprintf(path, sizeof(path), "%s/%s", played.dir, name);
+	return access(path, F_OK) == 0;
 }
 
 /* Another pulletd, in a process of its own with so many descriptors; 0 = as many as here. Its exit
@@ -153,6 +157,29 @@ static void threads__that_are_short__are_said_to_be(void **state)
 	assert_shows(command.err,
 		"cannot start: memory, file descriptors or threads are short: raise the limits "
 		"(LimitNOFILE, MemoryMax, TasksMax) why=\"Cannot allocate memory\"\n");
+}
+
+static void ask_which_configuration(int printed)
+{
+	if (log_has(printed, "started version", 1))
+		ask("GET /v1/status"); /* 0 */
+}
+
+/* Who asks may be in another directory. */
+static void configuration__by_a_relative_path__is_named_with_its_directory(void **state)
+{
+	int before = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	char expected[SCRATCH_PATH + 64];
+
+	(void)state;
+	put_settings("", WEB);
+	assert_int_equal(chdir(played.dir), 0);
+	snprintf(settings_path, sizeof(settings_path), "././pullet.yaml");
+	run_with(ask_which_configuration);
+	assert_int_equal(fchdir(before), 0);
+	close(before);
+	snprintf(expected, sizeof(expected), "\"file\":\"%s/pullet.yaml\"", played.dir);
+	assert_answer(0, 200, expected);
 }
 
 /* ---- what it is told ---- */
@@ -585,6 +612,7 @@ int main(void)
 		CASE(state__that_cannot_be_written__is_named),
 		CASE(limit_of_descriptors__that_is_too_low__is_an_invalid_configuration),
 		CASE(threads__that_are_short__are_said_to_be),
+		CASE(configuration__by_a_relative_path__is_named_with_its_directory),
 		CASE(configuration__of_the_environment__counts_unless_one_is_named),
 		CASE(log__is_as_the_configuration_says_unless_the_command_line_does),
 		CASE(configuration__that_anybody_can_write__is_warned_of),
