@@ -201,23 +201,23 @@ static void wake(void *arg)
 
 static int set_up(void **state)
 {
-	static char file[] = "/nowhere/pullet.yaml";
+	static char file[] = "/proc/nowhere/pullet.yaml";
 	struct agent *a = &agent;
 	char why[FILE_WHY];
 
 	(void)state;
 	*a = (struct agent){.settings = scratch_settings("configs:\n  web: {url: "
 							 "'http://127.0.0.1:1/w.yaml', file: "
-							 "/nowhere/w}\n  db: {url: "
+							 "/proc/nowhere/w}\n  db: {url: "
 							 "'http://127.0.0.1:1/d.yaml', file: "
-							 "/nowhere/d}\n")};
+							 "/proc/nowhere/d}\n")};
 	trigger_queue_init(&a->queue, wake, NULL);
 	a->config_env = (struct config_env){.sys = &sys_real,
 		.loop = loop_new(&sys_real),
 		.pull = {.servers = a->servers},
 		.queue = &a->queue,
-		.state_dir = "/nowhere",
-		.runtime_dir = "/nowhere",
+		.state_dir = "/proc/nowhere",
+		.runtime_dir = "/proc/nowhere",
 		.host = "here"};
 	a->backoffs = backoffs_new(&sys_real);
 	a->servers[0] = upstream_new(a->config_env.loop, a->backoffs, a->settings->servers[0]);
