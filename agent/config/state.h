@@ -84,6 +84,7 @@ struct run {
 	unsigned char asked, began; /* enum version_cause */
 	bool force;                 /* asked for the next run, */
 	bool forced;                /* and for this one */
+	bool failed_by_rollout;     /* `cause` is of its document */
 };
 
 enum latest_state {
