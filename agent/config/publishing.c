@@ -95,30 +95,26 @@ static uint32_t begin_of_digest(const struct version *v)
 }
 
 /* A pull brings what was current before the current version. */
-static bool is_before(const struct config *c)
+static bool brings_earlier(const struct config *c)
 {
 	return c->step.decision.action == ACTION_PUBLISH && c->current.before_age &&
 	       c->current.before_digest == begin_of_digest(&c->step.candidate->version);
 }
 
-/* A generation with the bytes of the candidate, which is published once more: by an override, a
- * rollback, a server that goes back, and so on. */
+/* A generation with the bytes of the candidate, which is published once more. */
 static uint64_t repeated_generation(const struct config *c)
 {
 	if (strcmp(c->current.version.sha256, c->step.candidate->version.sha256) == 0)
 		return c->current.version.generation;
-	if (is_before(c))
+	if (brings_earlier(c))
 		return c->current.version.generation - c->current.before_age;
 	return c->step.generation;
 }
 
-#define TURNS_LOGGED 3 /* first; a rollback at the server, and forward again, are 2 */
-
+/* A rollback at the server, and forward again, are 2 turns. */
 static void warn_of_turns(const struct config *c)
 {
-	unsigned turns = c->current.turns;
-
-	if (turns == TURNS_LOGGED || (turns > TURNS_LOGGED && !(turns & (turns - 1))))
+	if (c->current.turns % 64 == 3)
 		log_warn("the server shows two versions in turn: its addresses, or caches before "
 			 "them, do not agree",
 			"config", c->settings->name, "version", VERSION_TEXT(&c->current.version));
@@ -133,9 +129,7 @@ static void note_before(struct config *c)
 	if (strcmp(old->sha256, new->sha256) == 0) {
 		age = c->current.before_age ? age + c->current.before_age : 0;
 	} else {
-		c->current.turns = is_before(c) ? c->current.turns + 1u : 0;
-		if (c->current.turns > UINT8_MAX / 2)
-			c->current.turns /= 4; /* said again */
+		c->current.turns = brings_earlier(c) ? (unsigned char)(c->current.turns + 1u) : 0;
 		c->current.before_digest = begin_of_digest(old);
 	}
 	c->current.before_age = old->generation && age <= UINT8_MAX ? (unsigned char)age : 0;

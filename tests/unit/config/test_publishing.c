@@ -796,11 +796,11 @@ static void versions__that_come_in_turn__are_said_at_the_third_time_and_rarely(v
 		pull_of("n: 2\n");
 		pull_of("n: 1\n");
 	}
-	assert_in_range(core_count_log(IN_TURN), 5, 12);
+	assert_int_equal(core_count_log(IN_TURN), 4);
 	pull_of("n: 5\n");
 	pull_of("n: 6\n");
 	pull_of("n: 5\n");
-	assert_in_range(core_count_log(IN_TURN), 5, 12);
+	assert_int_equal(core_count_log(IN_TURN), 4);
 }
 
 static void versions__that_an_operator_publishes_in_turn__are_not_said(void **state)
