@@ -211,6 +211,8 @@ void config_status(struct config *c, struct config_status *ret_status);
 void config_snapshot_path(const struct config *c, char ret_path[CONFIG_PATH]);
 /* The URL of the last pull, or of the next one. */
 void config_url(const struct config *c, char ret_url[CONFIG_URL]);
+/* Of the document that the last failure is about, where its server is to blame; "" = it is not. */
+void config_failed_url(const struct config *c, char ret_url[CONFIG_URL]);
 /* What an operator decided, for the events of the config: "pinned", and the reason, or "". */
 void config_note_decision(struct config *c, const char *what, const char *by, const char *reason);
 /* Adds what this config has counted. */

@@ -216,8 +216,9 @@ void decisions_expire(struct config *c);
  * memory. */
 struct ledger *decisions_copy_overrides(const struct ledger *l);
 bool decisions_overrides_differ(const struct config *c);
-/* Brings the rules that verdicts are found by up to date: reads the schema if it has changed. True:
- * they are others. Not while a version is validated. */
+/* Brings the rules that verdicts are found by up to date: reads the schema if it has changed, and
+ * drops verdicts about signatures that a clock made which was ahead. True: they are others. Not
+ * while a version is validated. */
 bool decisions_read_rules(struct config *c);
 /* About these bytes, by the rules of now. */
 const struct ledger_verdict *decisions_find_verdict(const struct config *c, const char *sha256);

@@ -95,14 +95,26 @@ bool decisions_overrides_differ(const struct config *c)
 
 /* ---- verdicts ---- */
 
+/* By a clock that was ahead a signature had expired that is good. */
+static bool forgive_wrong_clock(struct config *c)
+{
+	if (!c->decisions.ledger ||
+		!ledger_forgive_later(c->decisions.ledger, rejection_name(REJECTED_BY_SIGNATURE),
+			c->env->sys->wall_ms()))
+		return false;
+	decisions_save(c);
+	return true;
+}
+
 bool decisions_read_rules(struct config *c)
 {
+	bool forgiven = forgive_wrong_clock(c);
 	bool known = c->decisions.rules_known;
 	char why[FILE_WHY], before[DIGEST_HEX];
 
 	snprintf(before, sizeof(before), "%s", verify_id(c->decisions.checks));
 	c->decisions.rules_known = validation_prepare(c, why) == 0;
-	return c->decisions.rules_known != known ||
+	return forgiven || c->decisions.rules_known != known ||
 	       strcmp(before, verify_id(c->decisions.checks)) != 0;
 }
 

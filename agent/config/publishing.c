@@ -86,13 +86,53 @@ static void sync_job_done(struct worker_job *job)
 
 /* ---- the publication ---- */
 
-/* A generation with the bytes of the candidate, which is published once more: by an override, a
- * rollback and so on. */
+static uint32_t begin_of_digest(const struct version *v)
+{
+	char digits[9];
+
+	snprintf(digits, sizeof(digits), "%.8s", v->sha256);
+	return (uint32_t)strtoul(digits, NULL, 16);
+}
+
+/* A pull brings what was current before the current version. */
+static bool brings_earlier(const struct config *c)
+{
+	return c->step.decision.action == ACTION_PUBLISH && c->current.before_age &&
+	       c->current.before_digest == begin_of_digest(&c->step.candidate->version);
+}
+
+/* A generation with the bytes of the candidate, which is published once more. */
 static uint64_t repeated_generation(const struct config *c)
 {
 	if (strcmp(c->current.version.sha256, c->step.candidate->version.sha256) == 0)
 		return c->current.version.generation;
+	if (brings_earlier(c))
+		return c->current.version.generation - c->current.before_age;
 	return c->step.generation;
+}
+
+/* A rollback at the server, and forward again, are 2 turns. */
+static void warn_of_turns(const struct config *c)
+{
+	if (c->current.turns % 64 == 3)
+		log_warn("the server shows two versions in turn: its addresses, or caches before "
+			 "them, do not agree",
+			"config", c->settings->name, "version", VERSION_TEXT(&c->current.version));
+}
+
+/* Before the candidate becomes current. */
+static void note_before(struct config *c)
+{
+	const struct version *old = &c->current.version, *new = &c->step.candidate->version;
+	uint64_t age = new->generation - old->generation;
+
+	if (strcmp(old->sha256, new->sha256) == 0) {
+		age = c->current.before_age ? age + c->current.before_age : 0;
+	} else {
+		c->current.turns = brings_earlier(c) ? (unsigned char)(c->current.turns + 1u) : 0;
+		c->current.before_digest = begin_of_digest(old);
+	}
+	c->current.before_age = old->generation && age <= UINT8_MAX ? (unsigned char)age : 0;
 }
 
 static void fill_publication(struct config *c)
@@ -279,6 +319,7 @@ static void publication_ended(struct config *c)
 		events_note(c, EVENT_RESTORED, NULL, c->step.cause);
 	}
 	c->current.repeated = p.repeated;
+	note_before(c);
 	current_replace(c);
 	current_look(
 		c); /* before anybody hears of it: what is changed after that has its own cause */
@@ -288,6 +329,7 @@ static void publication_ended(struct config *c)
 	} else {
 		c->status.published_wall_ms = c->env->sys->wall_ms();
 		log_published(c, &p);
+		warn_of_turns(c);
 		note_published_event(c);
 		follow_published(c);
 	}

@@ -78,6 +78,7 @@ static void rollout_pull_ended(void *arg, enum pull_outcome outcome, const char 
 	loop_timer_cancel(c->env->loop, &c->run.limit);
 	if (outcome != PULL_NEW && outcome != PULL_SAME) {
 		c->run.cause = pull_cause(c->run.rollout);
+		c->run.failed_by_rollout = true;
 		fail_gate(c, outcome == PULL_TIMEOUT ? SUPERVISOR_TIMEOUT : SUPERVISOR_FAILED, why);
 		return;
 	}

@@ -116,6 +116,7 @@ static void pull_failed(
 	c->status.failed_here = false;
 	if (!c->run.bootstrapping)
 		c->run.cause = pull_cause(c->run.pull);
+	c->run.failed_by_rollout = false;
 	if (try_bootstrap(c, outcome, why))
 		return;
 	if (c->run.bootstrapping) {

@@ -84,6 +84,7 @@ struct run {
 	unsigned char asked, began; /* enum version_cause */
 	bool force;                 /* asked for the next run, */
 	bool forced;                /* and for this one */
+	bool failed_by_rollout;     /* `cause` is of its document */
 };
 
 enum latest_state {
@@ -175,7 +176,12 @@ struct current {
 	bool half_shown;    /* a publication failed: its places may be those of either version */
 	bool older_known;   /* since the last tick, for this version */
 	bool repair_failed; /* nothing else is the matter: the next repair ends the failure */
+	/* the version before this one: how many generations ago (0 = not known), and the first 4 of
+	 * its bytes' digest */
+	unsigned char before_age;
+	unsigned char turns; /* pulls in a row that have brought the version before again */
 	enum situation_place place;
+	uint32_t before_digest;
 	const char *drift_cause; /* why the files are compared next; NULL = they are not */
 	struct repairs *repairs; /* NULL = there was none yet */
 };

@@ -338,6 +338,17 @@ void config_url(const struct config *c, char ret_url[CONFIG_URL])
 	pull_url(c->run.pull, ret_url);
 }
 
+void config_failed_url(const struct config *c, char ret_url[CONFIG_URL])
+{
+	ret_url[0] = '\0';
+	if (c->run.cause == KIND_CAUSE_NONE || c->run.cause == KIND_CAUSE_HOST)
+		return;
+	if (c->run.failed_by_rollout)
+		pull_failed_url(c->run.rollout, ret_url);
+	else
+		pull_failed_url(c->run.bootstrapping ? c->run.bootstrap : c->run.pull, ret_url);
+}
+
 void config_add_totals(struct config *c, struct config_totals *totals)
 {
 	struct notify_status notify = {.has_reload = false};

@@ -178,12 +178,13 @@ static void write_watch(const struct config_status *s, enum audience audience, s
 
 static int write_config(struct config *c, bool whole, enum audience audience, struct buffer *out)
 {
-	char url[CONFIG_URL], snapshot[CONFIG_PATH];
+	char url[CONFIG_URL], failed_url[CONFIG_URL], snapshot[CONFIG_PATH];
 	struct upstream_status server;
 	struct config_status s;
 
 	config_status(c, &s);
 	config_url(c, url);
+	config_failed_url(c, failed_url);
 	config_snapshot_path(c, snapshot);
 	json_writer_begin_object(out, NULL);
 	json_writer_text(out, "name", s.settings->name);
@@ -209,6 +210,8 @@ static int write_config(struct config *c, bool whole, enum audience audience, st
 	write_number_or_null(out, "next_pull_in_ms", s.next_pull_in_ms, -1);
 	write_last_error(out, "last_error", &s, audience);
 	json_writer_text(out, "cause", sentence_or_null(kind_cause_name(s.cause)));
+	json_writer_text(
+		out, "last_error_url", s.last_error[0] ? sentence_or_null(failed_url) : NULL);
 	write_number_or_null(out, "last_error_ms", s.last_error_ms, 0);
 	write_number_or_null(out, "failing_since_ms", s.failing_since_ms, 0);
 	json_writer_begin_object(out, "runs");
@@ -258,11 +261,9 @@ int status_outcome(struct config *c, enum audience audience, struct buffer *out)
 		s.outcome == CONFIG_HELD && s.held ? s.rejected_why
 						   : sentence_or_null(s.last_error),
 		audience);
-	if (s.outcome == CONFIG_FAILED && s.cause != KIND_CAUSE_NONE &&
-		s.cause != KIND_CAUSE_HOST) {
-		config_url(c, url);
+	config_failed_url(c, url);
+	if (s.outcome == CONFIG_FAILED && url[0])
 		json_writer_text(out, "url", url);
-	}
 	return json_writer_end_object(out);
 }
 

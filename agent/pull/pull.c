@@ -37,6 +37,7 @@ struct pull {
 	bool instead; /* of a bootstrap or a rollout: a second pull of its config */
 	enum kind_cause cause;
 	const struct pull_source *failed;   /* whose failure it is; NULL = none's */
+	const struct pull_source *blamed;   /* the same of the last run that failed */
 	struct http_client_response *offer; /* NULL = none */
 	uint64_t offer_until_ms;
 	size_t left; /* parts that are not done */
@@ -84,6 +85,11 @@ static void cancel_part(struct pull_source *p)
 	upstream_dropped(p->server);
 }
 
+static void blame_source(struct pull_source *p)
+{
+	p->pull->failed = p->pull->blamed = p;
+}
+
 /* Ends the run, and with it the parts that are still under way. */
 static void pull_done(struct pull *pull, enum pull_outcome outcome, const char *why)
 {
@@ -99,7 +105,7 @@ static void fail_pull(
 	char named[FILE_WHY];
 
 	p->pull->cause = cause;
-	p->pull->failed = p;
+	blame_source(p);
 	if (p->pull->count > 1) {
 		snprintf(named, sizeof(named), "%.100s: %.400s", LOG_URL(p->path), why);
 		why = named;
@@ -402,7 +408,7 @@ static void slot_lost(void *arg, const char *why)
 	struct pull_source *p = arg;
 
 	p->pull->cause = KIND_CAUSE_OVERLOADED;
-	p->pull->failed = p;
+	blame_source(p);
 	if (p->pull->running)
 		fail_pull(p, PULL_REJECTED, KIND_CAUSE_OVERLOADED, why);
 	else
@@ -575,7 +581,7 @@ bool pull_give_up(struct pull *pull)
 		if (x && !exchange_held(x)) {
 			p->exchange = NULL;
 			exchange_cancel(x);
-			pull->failed = p;
+			blame_source(p);
 			ready |= upstream_ended(p->server, &p->task, NULL);
 		}
 		cancel_part(p);
@@ -672,13 +678,22 @@ struct upstream *pull_server(const struct pull *pull)
 	return pull->sources[0].server;
 }
 
-void pull_url(const struct pull *pull, char ret_url[1024])
+static void write_source_url(const struct pull_source *p, char ret_url[1024])
 {
-	const struct pull_source *p = &pull->sources[0];
 	char path[LOG_URL_SIZE];
 
 	snprintf(ret_url, 1024, "%.500s%.500s", upstream_url(p->server, &p->task),
 		log_url_text(path, p->path));
+}
+
+void pull_url(const struct pull *pull, char ret_url[1024])
+{
+	write_source_url(&pull->sources[0], ret_url);
+}
+
+void pull_failed_url(const struct pull *pull, char ret_url[1024])
+{
+	write_source_url(pull->blamed ? pull->blamed : &pull->sources[0], ret_url);
 }
 
 bool pull_covers(const struct pull *pull, const struct version *v)

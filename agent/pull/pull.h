@@ -112,6 +112,8 @@ void pull_release(struct pull *pull);
 struct upstream *pull_server(const struct pull *pull); /* of the first part */
 /* The address of the first part as it may be shown: without its query. */
 void pull_url(const struct pull *pull, char ret_url[1024]);
+/* The same of the part that the last run failed by, also while the next one is under way. */
+void pull_failed_url(const struct pull *pull, char ret_url[1024]);
 /* True when each part of this version came from an address of its layer's server. */
 bool pull_covers(const struct pull *pull, const struct version *v);
 

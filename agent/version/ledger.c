@@ -478,16 +478,21 @@ bool ledger_forgive(struct ledger *l, const char *sha256)
 	return found;
 }
 
-bool ledger_forgive_check(struct ledger *l, const char *check)
+bool ledger_forgive_later(struct ledger *l, const char *check, int64_t now_ms)
 {
 	bool found = false;
 
 	for (size_t i = l->verdict_count; i-- > 0;)
-		if (strcmp(l->verdicts[i].check, check) == 0) {
+		if (l->verdicts[i].at_ms > now_ms && strcmp(l->verdicts[i].check, check) == 0) {
 			remove_verdict(l, i);
 			found = true;
 		}
 	return found;
+}
+
+bool ledger_forgive_check(struct ledger *l, const char *check)
+{
+	return ledger_forgive_later(l, check, INT64_MIN);
 }
 
 /* ---- pin, suspension, overrides ---- */

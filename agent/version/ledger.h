@@ -100,6 +100,8 @@ const struct ledger_verdict *ledger_find_verdict(
 bool ledger_forgive(struct ledger *l, const char *sha256);
 /* Those of one check. */
 bool ledger_forgive_check(struct ledger *l, const char *check);
+/* Those of one check that are of a later moment: the clock was ahead. */
+bool ledger_forgive_later(struct ledger *l, const char *check, int64_t now_ms);
 /* Pins these bytes. 0 or -ENOMEM; until_ms may be LEDGER_FOREVER. The texts may be those of the pin
  * that it replaces. */
 int ledger_pin(

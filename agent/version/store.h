@@ -69,7 +69,7 @@ int store_save(struct store *s, const struct version *v, const void *body, size_
 	char why[FILE_WHY]);
 /* Removes the versions beyond the newest `keep`, but for those that are spared (0 = none), and
  * before any other one `repeated`, whose bytes the newest has too (0 = none): what an operator does
- * with one version costs no older one its place. synced:
+ * with one version, or a server that goes back and forth, costs no older one its place. synced:
  * the newest one is on the disk; else STORE_UNSYNCED more are kept, as a power cut may leave those
  * only. Apart from store_save() so that it can wait until the new version is visible. */
 void store_prune(

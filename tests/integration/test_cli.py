@@ -642,6 +642,8 @@ class Top(Case):
         self.assertIn('e' * 300, out)
         self.assertNotIn('\x1b', out)
         self.assertRegex(out.splitlines()[4], r'^c7 +failing')
+        with open('/dev/full', 'w', encoding='utf-8') as full:
+            self.assertEqual(subprocess.run([PULLET, 'top', '-bn1', '--socket', self.socket], stdout=full, stderr=subprocess.DEVNULL, check=False).returncode, 1)
         raw, _ = self.on_terminal('top', '-b', '-n', '1', columns=400)
         self.assertNotIn('\x1b', raw)
         self.stage.close()

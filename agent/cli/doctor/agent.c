@@ -418,6 +418,15 @@ static void note_push_state(const struct doctor *d, struct doctor_list *l)
 	}
 }
 
+static void note_receipts_shared(const struct doctor *d, struct doctor_list *l)
+{
+	const struct node *report = node_find(document_root(d->status.json), "report");
+
+	if (show_receipts_are_shared(report))
+		doctor_add(l, DOCTOR_WARNING, node_text(report, "key", "?"), SHOW_SHARED_REMEDY,
+			"this host's receipt: %s", node_text(report, "error", "?"));
+}
+
 /* ---- is it the agent of this file? ---- */
 
 static void note_agent_version(const struct doctor *d, struct doctor_list *l)
@@ -582,6 +591,7 @@ void doctor_agent(struct doctor *d, struct doctor_list *l)
 	note_agent_version(d, l);
 	note_stale_settings(d, l);
 	note_push_state(d, l);
+	note_receipts_shared(d, l);
 	for (const struct node *c = node_first(document_root(d->status.json), "configs"); c;
 		c = c->next) {
 		const char *name = node_text(c, "name", "?");

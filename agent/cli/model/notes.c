@@ -56,7 +56,7 @@ static void note_error(const struct node *c, const struct show_config *s, struct
 	buffer_append_string(out, "  ");
 	show_error(s, out);
 	if (strcmp(node_text(c, "cause", "this host"), "this host") != 0)
-		operate_address(node_text(c, "url", ""), out);
+		operate_address(node_text(c, "last_error_url", node_text(c, "url", "")), out);
 	buffer_append_string(out, "\n");
 }
 

@@ -411,14 +411,25 @@ static void note_push(const struct node *p, struct buffer *out)
 	buffer_append_string(out, "\n");
 }
 
+bool show_receipts_are_shared(const struct node *report)
+{
+	return strcmp(node_text(report, "state", ""), "ok") == 0 &&
+	       node_text(report, "error", NULL);
+}
+
 static void note_receipts(const struct node *r, struct buffer *out)
 {
-	if (!r || strcmp(node_text(r, "state", ""), "failing") != 0)
+	const char *error = node_text(r, "error", NULL);
+	bool fails = strcmp(node_text(r, "state", ""), "failing") == 0;
+
+	if (!fails && !error)
 		return;
 	buffer_append_string(out, "receipts to the server ");
 	words_text(out, node_text(r, "server", "?"));
-	buffer_append_string(out, " fail: ");
-	words_lines(out, node_text(r, "error", "?"));
+	buffer_append_string(out, fails ? " fail: " : ": ");
+	words_lines(out, error ? error : "?");
+	if (show_receipts_are_shared(r))
+		buffer_append_string(out, ": " SHOW_SHARED_REMEDY);
 	buffer_append_string(out, "\n");
 }
 

@@ -61,7 +61,8 @@ static const struct command_line top_line = {
 
 static void stop_top(struct top *t, int result)
 {
-	t->result = result;
+	if (t->result == CLI_OK)
+		t->result = result; /* the first one: what could not be printed is no success */
 	loop_stop(t->loop);
 }
 

@@ -3,6 +3,8 @@
 #include "tests/unit/fixture/core.h"
 #include "tests/unit/fixture/minisign_signer.h"
 
+#define DAY INT64_C(86400000)
+
 /* The agent is down for so long. */
 static void agent_is_down(uint64_t ms)
 {
@@ -747,6 +749,39 @@ static void signature__that_expires_while_it_is_current__makes_it_stale(void **s
 	assert_rejected(REJECTED_BY_SIGNATURE, "its signature has expired");
 }
 
+/* 1700000000 is now. */
+static void signature__that_had_expired_by_a_clock_that_was_ahead__is_good_when_it_is_right(
+	void **state)
+{
+	(void)state;
+	server_signs("n: 1\n", "");
+	agent_verifies();
+	world.wall_ms += 100 * DAY;
+	server_signs("n: 2\n", "expires=1700600000");
+	pull();
+	assert_shows("n: 1\n");
+	assert_rejected(REJECTED_BY_SIGNATURE, "has expired");
+	world.wall_ms -= 99 * DAY;
+	pull();
+	assert_shows("n: 2\n");
+	assert_false(core_status().rejected);
+}
+
+static void signature__that_had_expired_by_a_clock_that_was_ahead__is_good_after_a_restart(
+	void **state)
+{
+	(void)state;
+	server_signs("n: 1\n", "");
+	agent_verifies();
+	world.wall_ms += 100 * DAY;
+	server_signs("n: 2\n", "expires=1700600000");
+	pull();
+	assert_rejected(REJECTED_BY_SIGNATURE, "has expired");
+	world.wall_ms -= 99 * DAY;
+	agent_restarts();
+	assert_shows("n: 2\n");
+}
+
 static void signature__by_a_key_that_was_revoked__fails_each_pull_until_it_is_signed_again(
 	void **state)
 {
@@ -1342,6 +1377,8 @@ int main(void)
 		SIGNED(older_rev__after_a_commit_that_was_not_shown__is_rejected),
 		SIGNED(older_rev__when_the_operator_forgets_the_revs__is_accepted),
 		SIGNED(signature__that_expires_while_it_is_current__makes_it_stale),
+		SIGNED(signature__that_had_expired_by_a_clock_that_was_ahead__is_good_when_it_is_right),
+		SIGNED(signature__that_had_expired_by_a_clock_that_was_ahead__is_good_after_a_restart),
 		SIGNED(signature__by_a_key_that_was_revoked__fails_each_pull_until_it_is_signed_again),
 		CORE_TEST(overrides__of_another_value__differ),
 		CORE_TEST(expiry__of_a_retiring_config__waits_for_the_next_life),

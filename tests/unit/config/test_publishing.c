@@ -752,6 +752,69 @@ static void history__in_memory__has_the_versions_before(void **state)
 	history__of_overrides_and_rollbacks__has_the_versions_before();
 }
 
+#define IN_TURN "the server shows two versions in turn"
+
+/* Caches, or addresses, that do not agree. */
+static void history__of_versions_in_turn__has_the_one_before_them(void)
+{
+	begin("history: 3");
+	for (int i = 0; i < 6; i++) {
+		pull_of("n: 2\n");
+		assert_shows("n: 2\n");
+		pull_of("n: 3\n");
+		assert_shows("n: 3\n");
+		assert_int_equal(state_files(), 3);
+	}
+	operator_rolls_back(1);
+	assert_done();
+	assert_shows("n: 1\n");
+}
+
+static void history__on_a_disk__of_versions_in_turn(void **state)
+{
+	(void)state;
+	history__of_versions_in_turn__has_the_one_before_them();
+}
+
+static void history__in_memory__of_versions_in_turn(void **state)
+{
+	(void)state;
+	history__of_versions_in_turn__has_the_one_before_them();
+}
+
+static void versions__that_come_in_turn__are_said_at_the_third_time_and_rarely(void **state)
+{
+	(void)state;
+	begin("");
+	pull_of("n: 2\n");
+	pull_of("n: 1\n"); /* taken back, */
+	pull_of("n: 2\n"); /* and mended */
+	assert_not_logged(IN_TURN);
+	pull_of("n: 1\n");
+	assert_int_equal(core_count_log(IN_TURN), 1);
+	for (int i = 0; i < 100; i++) {
+		pull_of("n: 2\n");
+		pull_of("n: 1\n");
+	}
+	assert_int_equal(core_count_log(IN_TURN), 4);
+	pull_of("n: 5\n");
+	pull_of("n: 6\n");
+	pull_of("n: 5\n");
+	assert_int_equal(core_count_log(IN_TURN), 4);
+}
+
+static void versions__that_an_operator_publishes_in_turn__are_not_said(void **state)
+{
+	(void)state;
+	begin("");
+	pull_of("n: 2\n");
+	for (uint64_t i = 1; i < 8; i++) {
+		operator_rolls_back(i);
+		assert_done();
+	}
+	assert_not_logged(IN_TURN);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -788,6 +851,10 @@ int main(void)
 		CORE_TEST(saved_version__that_could_not_be_shown_at_the_start__is_said),
 		CORE_TEST(heal__leaves_what_failed_to_the_next_tick),
 		CORE_TEST(application__is_told_which_keys_changed),
+		CORE_TEST_DISK(history__on_a_disk__of_versions_in_turn),
+		CORE_TEST(history__in_memory__of_versions_in_turn),
+		CORE_TEST(versions__that_come_in_turn__are_said_at_the_third_time_and_rarely),
+		CORE_TEST(versions__that_an_operator_publishes_in_turn__are_not_said),
 		CORE_TEST(application__of_a_version_that_was_saved_before__is_told_all_the_same),
 		CORE_TEST_DISK(disk__that_takes_long__is_seen_by_the_watchdog),
 		CORE_TEST_DISK(sync__that_takes_long__is_seen_by_the_watchdog),

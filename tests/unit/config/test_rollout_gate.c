@@ -257,6 +257,8 @@ static void rollout__that_is_too_large__fails_the_run(void **state)
 
 static void rollout__whose_server_is_down__fails_the_run(void **state)
 {
+	char url[CONFIG_URL];
+
 	(void)state;
 	begin();
 	rollout_says("percent: 0\n");
@@ -264,10 +266,20 @@ static void rollout__whose_server_is_down__fails_the_run(void **state)
 	pull_of("n: 2\n");
 	assert_outcome(CONFIG_FAILED);
 	assert_error("/rollout.yaml: connection refused");
+	config_failed_url(core.config, url);
+	assert_string_equal(url, "http://server/rollout.yaml");
 	assert_shows("n: 1\n");
 	rollout_fails(PULL_TIMEOUT, KIND_CAUSE_UNREACHABLE, "no answer");
 	pull();
 	assert_true(core_status().next_pull_in_ms > HOUR);
+	server_fails(PULL_FAILED, KIND_CAUSE_UNREACHABLE, "no");
+	pull();
+	config_failed_url(core.config, url);
+	assert_string_equal(url, "http://server/web.yaml");
+	server_has("n: 1\n");
+	pull();
+	config_failed_url(core.config, url);
+	assert_string_equal(url, "");
 }
 
 static void rollout__that_does_not_answer__ends_the_run_at_its_limit(void **state)

@@ -262,7 +262,7 @@ static void config__that_waits__is_this(void **state)
 		"\"confirmed_ms\":null,\"age_ms\":null,\"running\":false,\"deferred\":false,"
 		"\"backoff_ms\":0,\"interval_ms\":3600000,\"delay_ms\":3600000,\"next_pull_in_ms\":"
 		"null,"
-		"\"last_error\":null,\"cause\":null,\"last_error_ms\":null,"
+		"\"last_error\":null,\"cause\":null,\"last_error_url\":null,\"last_error_ms\":null,"
 		"\"failing_since_ms\":null,\"runs\":{\"success\":0,\"timeouts\":0,"
 		"\"not_started\":0,\"failed\":0},\"rejections\":0,\"rejections_by\":{},"
 		"\"explanation\":[],\"restored\":0,\"drifted\":false,\"pushes\":0,"
@@ -286,7 +286,8 @@ static void config__that_is_published__is_this(void **state)
 		"\"running\":false,\"deferred\":false,\"backoff_ms\":0,\"interval_ms\":3600000,"
 		"\"delay_ms\":3600000,"
 		"\"next_pull_in_ms\":3600000,\"last_error\":null,\"cause\":null,"
-		"\"last_error_ms\":null,\"failing_since_ms\":null,\"runs\":{\"success\":1,"
+		"\"last_error_url\":null,\"last_error_ms\":null,\"failing_since_ms\":null,\"runs\":"
+		"{\"success\":1,"
 		"\"timeouts\":0,\"not_started\":0,\"failed\":0},\"rejections\":0,"
 		"\"rejections_by\":{},\"explanation\":[],\"restored\":0,\"drifted\":false,"
 		"\"pushes\":0,\"overrides\":[],\"reload\":{\"state\":\"idle\",\"pending\":0,"
@@ -403,7 +404,8 @@ static void config__whose_version_is_rejected__says_by_whom(void **state)
 	pull_of("m: 1\n");
 	assert_member(AUDIENCE_OPERATOR, "last_error",
 		"\"the required key n is not there\",\"cause\":null,"
-		"\"last_error_ms\":1700000000000,\"failing_since_ms\":1700000000000,"
+		"\"last_error_url\":null,\"last_error_ms\":1700000000000,\"failing_since_ms\":"
+		"1700000000000,"
 		"\"runs\":{\"success\":1,\"timeouts\":0,\"not_started\":0,\"failed\":1},"
 		"\"rejections\":1,\"rejections_by\":{\"guard\":1},"
 		"\"rejected\":{\"by\":\"guard\",\"version\":\"\\\"0b0f5dbd\\\"\","
@@ -421,7 +423,8 @@ static void config__whose_version_is_rejected__says_by_whom(void **state)
 		"the required key n is not there\"],\"restored\":0,\"drifted\":false,"
 		"\"pushes\":0,\"overrides\":[],\"layers\":[");
 	assert_member(AUDIENCE_PUBLIC, "last_error",
-		"\"rejected by the guard\",\"cause\":null,\"last_error_ms\":1700000000000,"
+		"\"rejected by the "
+		"guard\",\"cause\":null,\"last_error_url\":null,\"last_error_ms\":1700000000000,"
 		"\"failing_since_ms\":1700000000000,\"runs\":{\"success\":1,\"timeouts\":0,"
 		"\"not_started\":0,\"failed\":1},\"rejections\":1,\"rejections_by\":{\"guard\":1},"
 		"\"rejected\":{\"by\":\"guard\",\"version\":\"\\\"0b0f5dbd\\\"\","
@@ -551,7 +554,8 @@ static void agent__is_this(void **state)
 		"\"published_ms\":null,\"confirmed_ms\":null,\"age_ms\":null,\"running\":false,"
 		"\"deferred\":false,\"backoff_ms\":0,\"interval_ms\":3600000,\"delay_ms\":3600000,"
 		"\"next_pull_in_ms\":null,\"last_error\":null,\"cause\":null,"
-		"\"last_error_ms\":null,\"failing_since_ms\":null,\"runs\":{\"success\":0,"
+		"\"last_error_url\":null,\"last_error_ms\":null,\"failing_since_ms\":null,\"runs\":"
+		"{\"success\":0,"
 		"\"timeouts\":0,\"not_started\":0,\"failed\":0},\"rejections\":0,"
 		"\"rejections_by\":{},\"explanation\":[],\"restored\":0,\"drifted\":false,"
 		"\"pushes\":0,\"overrides\":[]}],\"servers\":[{\"name\":\"main\","

@@ -667,6 +667,7 @@ static void pull__from_an_address_that_fails__goes_on_at_the_next_in_the_same_ru
 
 static void pull__of_which_one_fails__ends_all_others_and_is_told_once(void **state)
 {
+	char url[1024], failed_url[1024];
 	struct site s;
 	struct run r;
 
@@ -680,6 +681,9 @@ static void pull__of_which_one_fails__ends_all_others_and_is_told_once(void **st
 	assert_pulls(&r, PULL_FAILED,
 		"/3: the server answered 403: the server forbids it: "
 		"check auth: and the rights of its user");
+	snprintf(url, sizeof(url), "%s/3", s.b.url);
+	pull_failed_url(r.g, failed_url);
+	assert_string_equal(failed_url, url);
 	assert_int_equal(r.begun, 1);
 	assert_false(pull_showed(r.g));
 	/* and the next run is one of its own */

@@ -550,6 +550,12 @@ static void forgive__of_bytes_or_of_a_check__tells_whether_there_was_any(void **
 	assert_string_equal(l->verdicts[0].sha256, "bb");
 	assert_int_equal(ledger_reject(l, "aa", "x", "", 1, ""), 0);
 	assert_true(ledger_forgive_check(l, "x"));
+	assert_int_equal(ledger_reject(l, "aa", "x", "", 7, ""), 0);
+	assert_int_equal(ledger_reject(l, "cc", "y", "", 8, ""), 0);
+	assert_false(ledger_forgive_later(l, "x", 7));
+	assert_true(ledger_forgive_later(l, "x", 6));
+	assert_null(ledger_find_verdict(l, "aa", ""));
+	assert_true(ledger_forgive(l, "cc"));
 	assert_true(ledger_forgive(l, "bb"));
 	assert_int_equal(l->verdict_count, 0);
 	assert_comes_back(l);

@@ -208,6 +208,19 @@ static void config__says_what_is_wrong_with_it(void **state)
 
 /* ---- the agent and its file ---- */
 
+static void receipts__that_another_agent_overwrites__are_a_warning(void **state)
+{
+	(void)state;
+	examine("\"report\":{\"state\":\"ok\",\"key\":\"/pullet/agents/h1\",\"error\":null},",
+		WEB("\"state\":\"ok\",\"generation\":1"));
+	assert_null(strstr(text, "warning"));
+	examine("\"report\":{\"state\":\"ok\",\"key\":\"/pullet/agents/h1\",\"error\":\"the key "
+		"was changed by another writer\"},",
+		WEB("\"state\":\"ok\",\"generation\":1"));
+	assert_non_null(strstr(text, "warning /pullet/agents/h1: this host's receipt: the key was "
+				     "changed by another writer -> unless etcd was restored"));
+}
+
 static void push_channel__that_is_silent_between_heartbeats__is_a_warning(void **state)
 {
 	(void)state;
@@ -607,6 +620,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(config__says_what_is_wrong_with_it),
 		CASE(push_channel__that_is_not_connected__is_a_warning),
+		CASE(receipts__that_another_agent_overwrites__are_a_warning),
 		CASE(push_channel__that_is_silent_between_heartbeats__is_a_warning),
 		CASE(version__that_is_not_the_installed_one__is_a_warning),
 		CASE(configuration__of_another_file_or_refused__is_told),

@@ -419,12 +419,23 @@ static void agent__has_notes_on_what_is_not_in_order(void **state)
 	assert_out("2 of 4 connected");
 }
 
+static void agent__whose_receipts_another_one_overwrites__says_so(void **state)
+{
+	(void)state;
+	read_status("{\"configs\":[],\"report\":{\"state\":\"ok\",\"server\":\"e\",\"error\":"
+		    "\"the key was changed by another writer\"}}");
+	show_agent(&shown, &out);
+	assert_out("receipts to the server e: the key was changed by another writer: unless etcd "
+		   "was restored, another agent has the same name: give each its own with report: "
+		   "host\n");
+}
+
 static void agent__that_is_well__has_none(void **state)
 {
 	(void)state;
 	read_status("{\"configs\":[],\"configuration\":{\"applying\":false,\"error\":null,"
 		    "\"errors\":0},\"servers\":[{\"name\":\"m\",\"backoff_ms\":0}],\"push\":["
-		    "{\"state\":\"connected\"}],\"report\":{\"state\":\"ok\",\"error\":\"x\"}}");
+		    "{\"state\":\"connected\"}],\"report\":{\"state\":\"ok\",\"error\":null}}");
 	show_agent(&shown, &out);
 	assert_out("");
 	assert_false(show_configuration_is_rejected(&shown));
@@ -510,6 +521,7 @@ int main(void)
 		CASE(notes__of_each_kind__are_a_sentence),
 		CASE(failure__has_lasted_since),
 		CASE(agent__has_notes_on_what_is_not_in_order),
+		CASE(agent__whose_receipts_another_one_overwrites__says_so),
 		CASE(agent__that_is_well__has_none),
 		CASE(details__are_all_members),
 		CASE(colours__are_for_terminals_that_have_them),
