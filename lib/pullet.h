@@ -30,6 +30,12 @@
 extern "C" {
 #endif
 
+#if defined(__GNUC_GNU_INLINE__) && !defined(__cplusplus) /* -std=gnu89, -fgnu89-inline */
+#define PULLET_INLINE extern __inline__
+#else
+#define PULLET_INLINE inline
+#endif
+
 struct pullet;
 
 enum pullet_type {
@@ -107,10 +113,10 @@ void pullet_key_init(struct pullet_key *ret_key, struct pullet *p, const char *k
  * key. Looked up once a version, whether it is there or not; else it is a comparison of two
  * numbers. Never moves to a newer version: pullet_refresh() does. The value lives as one of
  * pullet_get() does, and no longer than *k. In the library, too, for other languages. */
-inline const struct pullet_value *pullet_key_get(struct pullet_key *k);
+PULLET_INLINE const struct pullet_value *pullet_key_get(struct pullet_key *k);
 /* The same, looked up in any case: for pullet_key_get(). */
 const struct pullet_value *pullet_key_find(struct pullet_key *k);
-inline const struct pullet_value *pullet_key_get(struct pullet_key *k)
+PULLET_INLINE const struct pullet_value *pullet_key_get(struct pullet_key *k)
 {
 	if (k->image != *k->images)
 		return pullet_key_find(k);
