@@ -12,6 +12,7 @@
 #include "path_watch.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
 #include <sched.h>
@@ -43,23 +44,43 @@ static int make_readable(int fd)
 
 int path_watch_open(struct path_watch *ret_watch)
 {
-	struct path_watch w = {inotify_init1(IN_CLOEXEC | IN_NONBLOCK), getpid()};
+	struct path_watch w = {.fd = inotify_init1(IN_CLOEXEC | IN_NONBLOCK), .pid = getpid()};
+	struct stat st;
 	int r;
 
 	if (w.fd < 0)
 		return -errno;
-	r = make_readable(w.fd); /* whoever polls looks once */
+	r = fstat(w.fd, &st) ? -errno : make_readable(w.fd); /* whoever polls looks once */
 	if (r) {
 		close(w.fd);
 		return r;
 	}
+	w.dev = st.st_dev;
+	w.ino = st.st_ino;
 	*ret_watch = w;
 	return 0;
+}
+
+/* The number still means an inotify descriptor: who closes all that are open (a daemon, a worker
+ * after a fork) gets the numbers again for files, pipes and sockets, which have an inode of their
+ * own, or for an epoll, an eventfd or a timer, which have the same one and are never read-only. */
+static bool has_descriptor(const struct path_watch *w)
+{
+	int flags = w->fd < 0 ? -1 : fcntl(w->fd, F_GETFL);
+	struct stat st;
+
+	return flags >= 0 && (flags & O_ACCMODE) == O_RDONLY && fstat(w->fd, &st) == 0 &&
+	       st.st_dev == w->dev && st.st_ino == w->ino;
 }
 
 bool path_watch_is_own(const struct path_watch *w)
 {
 	return w->fd >= 0 && w->pid == getpid();
+}
+
+bool path_watch_is_usable(const struct path_watch *w)
+{
+	return path_watch_is_own(w) && has_descriptor(w);
 }
 
 static void take_events(int fd)
@@ -139,6 +160,8 @@ int path_watch_renew(struct path_watch *w, const char *path, const char *beside)
 {
 	int r, of_beside;
 
+	if (!has_descriptor(w))
+		return -EBADF;
 	take_events(w->fd);
 	r = watch_file_or_above(w->fd, path);
 	of_beside = watch_this_file(w->fd, beside);
@@ -147,7 +170,7 @@ int path_watch_renew(struct path_watch *w, const char *path, const char *beside)
 
 void path_watch_close(struct path_watch *w)
 {
-	if (w->fd >= 0)
+	if (has_descriptor(w))
 		close(w->fd);
 	w->fd = -1;
 }

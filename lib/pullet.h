@@ -30,6 +30,12 @@
 extern "C" {
 #endif
 
+#if defined(__GNUC_GNU_INLINE__) && !defined(__cplusplus) /* -std=gnu89, -fgnu89-inline */
+#define PULLET_INLINE extern __inline__
+#else
+#define PULLET_INLINE inline
+#endif
+
 struct pullet;
 
 enum pullet_type {
@@ -107,10 +113,10 @@ void pullet_key_init(struct pullet_key *ret_key, struct pullet *p, const char *k
  * key. Looked up once a version, whether it is there or not; else it is a comparison of two
  * numbers. Never moves to a newer version: pullet_refresh() does. The value lives as one of
  * pullet_get() does, and no longer than *k. In the library, too, for other languages. */
-inline const struct pullet_value *pullet_key_get(struct pullet_key *k);
+PULLET_INLINE const struct pullet_value *pullet_key_get(struct pullet_key *k);
 /* The same, looked up in any case: for pullet_key_get(). */
 const struct pullet_value *pullet_key_find(struct pullet_key *k);
-inline const struct pullet_value *pullet_key_get(struct pullet_key *k)
+PULLET_INLINE const struct pullet_value *pullet_key_get(struct pullet_key *k)
 {
 	if (k->image != *k->images)
 		return pullet_key_find(k);
@@ -196,12 +202,13 @@ int pullet_wait(struct pullet *p, int timeout_ms);
  * missed, whenever it comes. 0 or more, the same one each time, or -errno: -EMFILE (no descriptor
  * is free, or the user's fs.inotify.max_user_instances are in use), -ENOMEM.
  * The handle owns it: poll it in any thread, do not read or close it; pullet_close() closes it, so
- * take it out of the loop before. After a fork() the child calls this again for one of its own, and
- * takes nothing from its parent's. Once there is one, pullet_refresh() makes system calls each time
- * (a few microseconds), and also returns -ENOSPC (fs.inotify.max_user_watches are in use) or
- * -EACCES (nothing is published, and the directory may not be read): the newest version is open
- * then, but the descriptor tells of no other one before a pullet_refresh() succeeds; so call it by
- * a timer. */
+ * take it out of the loop before. Where it was closed all the same, by who closes all descriptors,
+ * pullet_refresh() returns -EBADF, this gives another one, and what has its number is left alone.
+ * After a fork() the child calls this again for one of its own, and takes nothing from its
+ * parent's. Once there is one, pullet_refresh() makes system calls each time (a few microseconds),
+ * and also returns -ENOSPC (fs.inotify.max_user_watches are in use) or -EACCES (nothing is
+ * published, and the directory may not be read): the newest version is open then, but the
+ * descriptor tells of no other one before a pullet_refresh() succeeds; so call it by a timer. */
 int pullet_fd(struct pullet *p);
 /* Frees the handle; NULL is fine. */
 void pullet_close(struct pullet *p);

@@ -437,7 +437,7 @@ int pullet_fd(struct pullet *p)
 {
 	int r = 0;
 
-	if (!path_watch_is_own(&p->watch)) {
+	if (!path_watch_is_usable(&p->watch)) {
 		path_watch_close(&p->watch); /* the parent's, in a child */
 		r = path_watch_open(&p->watch);
 	}
@@ -744,6 +744,9 @@ const char *pullet_strerror(int error)
 		{EINVAL, "not the name of a config, or unknown flags; of pullet_write(): a path "
 			 "without a '/', or entries with one key, or without key_len"},
 		{ELOOP, "a circle of symlinks is in the place of the snapshot, or above it"},
+		{EBADF, "the program has closed the descriptor of pullet_fd(), and hears of "
+			"nothing: "
+			"pullet_fd() gives another one"},
 		{ENOMEM, "out of memory"},
 		{EINTR, "a signal came"},
 		{EMFILE, "no descriptor is free, or no inotify instance of this user: see "

@@ -683,7 +683,7 @@ struct decode_notes {
 	static std::size_t end_of_name(std::string_view key, std::size_t i)
 	{
 		while (i < key.size() && key[i] != '.')
-			i += key[i] == '\\' ? 2 : 1;
+			i += key[i] == '\\' ? 2u : 1u;
 		return i;
 	}
 	static std::string why_empty(const config &c)
@@ -705,7 +705,7 @@ struct decode_notes {
 
 			while (i < there.size() && there[i] != '.' &&
 				static_cast<unsigned char>(there[i]) > ' ' && there[i] != 0x7f)
-				i += there[i] == '\\' ? 2 : 1;
+				i += there[i] == '\\' ? 2u : 1u;
 			if (found.empty() && i == there.size() &&
 				!asked.count(std::string(there)) &&
 				is_near(there.substr(name), std::string_view(key).substr(name)))

@@ -33,6 +33,8 @@ type image struct {
 	slots      []byte
 	order      []byte
 	records    uint64
+	mapped     bool
+	retired    atomic.Int64 // bytes that are counted in retired
 }
 
 var images atomic.Uint64 // so far
@@ -66,7 +68,7 @@ func loadImage(path string, old *image) (*image, error) {
 	if err != nil {
 		return nil, &os.PathError{Op: "mmap", Path: path, Err: err}
 	}
-	img := &image{data: data, dev: dev, ino: ino}
+	img := &image{data: data, mapped: true, dev: dev, ino: ino}
 	if detail, err := img.check(); err != nil {
 		img.unmap()
 		return nil, &Error{Path: path, Detail: detail, Err: err}
@@ -91,6 +93,33 @@ func (m *image) unmap() {
 		_ = syscall.Munmap(m.data)
 		m.data = nil
 	}
+	retired.Add(-m.retired.Swap(0))
+}
+
+// The collector knows nothing of mapped memory: a program that allocates next to nothing would keep
+// each version that it has seen, for two minutes, in memory that is the agent's if its directory is.
+const maxRetired = 32 << 20
+
+var (
+	retired    atomic.Int64 // bytes of images that are of no use any more, but mapped
+	collecting atomic.Bool
+)
+
+// retire is for an image that was replaced or closed; lookups may still use it.
+func (m *image) retire() {
+	if !m.mapped {
+		return
+	}
+	page := int64(os.Getpagesize())
+	n := (int64(len(m.data)) + page - 1) / page * page
+	m.retired.Store(n)
+	if retired.Add(n) > maxRetired && collecting.CompareAndSwap(false, true) {
+		go func() {
+			runtime.GC() // queues the finalizers
+			collecting.Store(false)
+		}()
+	}
+	runtime.KeepAlive(m)
 }
 
 // check is all that a reader must check before it uses an image, and takes the fields over.

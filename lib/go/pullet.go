@@ -145,7 +145,7 @@ const WaitFirst Option = 1
 // immutable image behind an atomic pointer; a lookup loads the pointer and writes no shared memory.
 // The garbage collector counts the references: an image that was replaced or closed is unmapped by
 // a finalizer once no lookup uses it any more, that is at a later collection (the runtime makes one
-// every two minutes at the latest). A series of lookups may see two versions when another goroutine
+// every two minutes at the latest, and the package one where such images have 32 MiB). A series of lookups may see two versions when another goroutine
 // refreshes in between; use Each for a consistent set.
 type Config struct {
 	path    string
@@ -257,6 +257,7 @@ func (c *Config) look() (moved bool, err error) {
 		return wasGone && err == nil, err
 	}
 	c.current.Store(img)
+	old.retire()
 	return wasGone || img.digest != old.digest, nil
 }
 
@@ -290,7 +291,7 @@ func (c *Config) Close() error {
 	defer c.mu.Unlock()
 	if !c.isClosed() {
 		close(c.done)
-		c.current.Store(nothing)
+		c.current.Swap(nothing).retire()
 		c.page.Store(nil)
 	}
 	return nil

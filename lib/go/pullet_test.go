@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"strings"
 	"sync"
 	"testing"
@@ -509,6 +510,34 @@ func TestGoroutines(t *testing.T) {
 	if c.Generation() != last {
 		t.Error(c.Generation())
 	}
+}
+
+// TestRetired: a program that allocates next to nothing, so that the runtime collects nothing, keeps
+// no more than a bound of replaced versions.
+func TestRetired(t *testing.T) {
+	defer debug.SetGCPercent(debug.SetGCPercent(-1))
+	a := newAgent(t)
+	a.start()
+	big := strings.Repeat("x", 1<<20)
+	image := build(1, "1", text("a", big))
+	a.write(image)
+	a.announce(1)
+	c := a.open()
+	until := time.Now().Add(20 * time.Second)
+	for g := uint64(2); g <= 200; g++ {
+		a.write(image)
+		a.announce(g)
+		if _, err := c.Refresh(); err != nil {
+			t.Fatal(err)
+		}
+		for n := mapped(t, a.path); n > 40; n = mapped(t, a.path) {
+			if time.Now().After(until) {
+				t.Fatalf("%d images of 1 MiB are mapped after %d", n, g)
+			}
+			runtime.Gosched()
+		}
+	}
+	_ = c.Close()
 }
 
 func mapped(t *testing.T, path string) int {

@@ -563,6 +563,12 @@ class Waiting(TestCase):
         self.assertFalse(self.config.wait(0))
         self.assertFalse(self.config.wait(-1))
 
+    def test_a_timeout_that_no_clock_has(self):
+        self.later(self.server.publish)
+        self.assertTrue(self.config.wait(math.inf))
+        with self.assertRaises(ValueError):
+            self.config.wait(math.nan)
+
     def test_it_wakes_and_other_threads_run(self):
         self.addCleanup(setattr, pullet, "_SLICE_MS", pullet._SLICE_MS)
         pullet._SLICE_MS = 60000  # so that it is the futex that wakes it

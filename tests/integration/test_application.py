@@ -74,6 +74,34 @@ class Build(harness.Case):
         self.assertEqual(self.read('junk.snap'), b'junk')
 
 
+class Headers(harness.Case):
+    """What an application that is built by other rules than pullet's own includes."""
+    SOURCES = {'main.c': '#include <pullet.h>\nconst void *other(struct pullet_key *);\n'
+               'int main(void) { struct pullet *p; struct pullet_key k; if (pullet_open("./none.snap", 0, &p)) return 7;\n'
+               'pullet_key_init(&k, p, "a", 1); return pullet_key_get(&k) == other(&k); }\n',
+               'other.c': '#include <pullet.h>\nconst void *other(struct pullet_key *);\nconst void *other(struct pullet_key *k) { return pullet_key_get(k); }\n'}
+
+    def compile(self, compiler, *args):
+        lib = os.path.join(harness.ROOT, 'lib')
+        done = subprocess.run([*compiler.split(), '-Wall', '-Wextra', '-Wconversion', '-Wsign-conversion', '-Wshadow', '-Werror', '-I' + lib, '-I' + os.path.join(lib, 'cpp'), *args],
+                              cwd=self.dir, capture_output=True, text=True, timeout=harness.DEADLINE, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_two_files_of_any_dialect_of_c_are_one_program(self):
+        for name, text in self.SOURCES.items():
+            self.write(name, text)
+        for dialect in ('-std=c89', '-std=gnu89', '-std=c99', '-std=gnu11', '-std=gnu11 -fgnu89-inline', '-std=c2x'):
+            for optimize in ('-O0', '-O2'):
+                with self.subTest(dialect=dialect, optimize=optimize):
+                    self.compile(os.environ.get('CC', 'gcc'), *dialect.split(), optimize, 'main.c', 'other.c', '-o', 'program',
+                                 os.environ['PULLET_LIBRARY'], '-Wl,-rpath,' + os.path.dirname(os.environ['PULLET_LIBRARY']))
+                    self.assertEqual(subprocess.run([self.path('program')], check=False, timeout=harness.DEADLINE).returncode, 7)
+
+    def test_the_header_of_cpp_has_no_warnings_of_conversions(self):
+        self.write('main.cpp', '#include <pullet.hpp>\nint main() { return 0; }\n')
+        self.compile(os.environ.get('CXX', 'g++'), '-std=c++17', '-O2', '-c', 'main.cpp', '-o', 'main.o')
+
+
 class EventLoop(harness.Case):
     async def bounded(self, what):
         return await asyncio.wait_for(what, harness.DEADLINE)

@@ -244,7 +244,7 @@ class Config(Handle):
         while True:
             left = _SLICE_MS
             if end is not None:
-                left = min(left, max(0, math.ceil((end - time.monotonic()) * 1000)))
+                left = max(0, math.ceil(min((end - time.monotonic()) * 1000, left)))
             rc = self._wait(left)
             if rc > 0:
                 return True

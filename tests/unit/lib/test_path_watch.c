@@ -487,6 +487,77 @@ static void fd__in_a_child__is_its_own(void **state)
 	close_published(&l, page);
 }
 
+/* The number is a pipe's now, with bytes in it. */
+static void take_number(int fd, int ends[2])
+{
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0); /* it may block: nobody may read it */
+	assert_int_equal(write(ends[1], "theirs", 6), 6);
+	assert_int_equal(dup2(ends[0], fd), fd);
+}
+
+static void assert_untouched(int fd, int ends[2])
+{
+	char bytes[16];
+
+	assert_int_equal(read(fd, bytes, sizeof(bytes)), 6);
+	assert_memory_equal(bytes, "theirs", 6);
+	close(fd);
+	close(ends[0]);
+	close(ends[1]);
+}
+
+static void fd__that_the_program_closed__is_said_and_another_one_is_made(void **state)
+{
+	struct page *page;
+	struct loop l = open_published("closed", &page);
+	int fd = l.fd, ends[2];
+
+	(void)state;
+	take_number(fd, ends);
+	agent_publish("closed", page, 2);
+	assert_int_equal(pullet_refresh(l.p), -EBADF);
+	assert_int_equal(pullet_get_int(l.p, "n", 0), 2);
+	l.fd = pullet_fd(l.p);
+	assert_true(l.fd >= 0 && l.fd != fd);
+	assert_int_equal(pullet_refresh(l.p), 0);
+	agent_publish("closed", page, 3);
+	assert_int_equal(poll(&(struct pollfd){.fd = l.fd, .events = POLLIN}, 1, LONG_MS), 1);
+	assert_int_equal(pullet_refresh(l.p), 1);
+	close_published(&l, page);
+	assert_untouched(fd, ends);
+}
+
+/* As a daemon does it: a fork, all descriptors closed, some of its own, and then the handle. */
+static void fd__whose_number_is_another_file_in_the_child__leaves_that_alone(void **state)
+{
+	const char *what[] = {"a file of memory", "an epoll", "a device"};
+	struct page *page;
+	struct loop l = open_published("daemon", &page);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(what) / sizeof(what[0]); i++) {
+		int status = -1;
+		pid_t child = fork();
+
+		if (child == 0) {
+			int own = i == 0   ? memfd_create("own", MFD_CLOEXEC)
+				  : i == 1 ? epoll_create1(EPOLL_CLOEXEC)
+					   : open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+			if (dup2(own, l.fd) != l.fd)
+				_exit(2);
+			if (pullet_fd(l.p) == l.fd || fcntl(l.fd, F_GETFD) < 0)
+				_exit(3);
+			pullet_close(l.p);
+			_exit(fcntl(l.fd, F_GETFD) < 0 ? 4 : 0);
+		}
+		assert_int_equal(waitpid(child, &status, 0), child);
+		if (status)
+			fail_msg("%s: %x", what[i], (unsigned)status);
+	}
+	close_published(&l, page);
+}
+
 static void fd__no_descriptor_left__says_so(void **state)
 {
 	struct rlimit limit, none;
@@ -577,6 +648,8 @@ int main(void)
 		CASE(fd__beside_a_publisher__ends_with_the_last),
 		CASE(fd__of_an_image_that_is_replaced_while_it_is_set__follows_the_new_one),
 		CASE(fd__in_a_child__is_its_own),
+		CASE(fd__that_the_program_closed__is_said_and_another_one_is_made),
+		CASE(fd__whose_number_is_another_file_in_the_child__leaves_that_alone),
 		CASE(fd__no_descriptor_left__says_so),
 		CASE(renew__what_the_system_says__is_told_and_ends),
 		CASE(refresh__no_watch_left__moves_and_says_so_until_there_is_one),

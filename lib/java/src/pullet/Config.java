@@ -32,7 +32,8 @@ import java.util.regex.Pattern;
  *
  * <p>All methods may be called by any number of threads at once: the version that is open is an
  * immutable image behind a volatile reference. A mapping that was replaced or closed is unmapped by
- * the garbage collector. A series of lookups may see two versions when another thread refreshes in
+ * the garbage collector; where 32 MiB wait for it, a newer version is copied instead of mapped. A
+ * series of lookups may see two versions when another thread refreshes in
  * between; {@link #forEach} and {@link #entries} see one.
  * */
 public sealed class Config implements Configuration permits FakeConfig {
@@ -199,7 +200,9 @@ public sealed class Config implements Configuration permits FakeConfig {
         seen = now;
         boolean moved = gone || newest.digest != image.digest;
         gone = false;
+        Image old = image;
         image = newest;
+        old.retire();
         return moved;
     }
 
@@ -366,7 +369,9 @@ public sealed class Config implements Configuration permits FakeConfig {
     public void close() {
         synchronized (moving) {
             closed = true;
+            Image old = image;
             image = Image.NOTHING;
+            old.retire();
             page = null;
         }
         waiting.forEach(w -> w.told().run());

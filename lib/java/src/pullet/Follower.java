@@ -65,26 +65,32 @@ final class Follower implements Runnable {
         if (future.isDone()) {
             return;
         }
-        boolean newer;
-        synchronized (this) {
-            boolean watching = hint.isWatching(); // before the look: nothing is missed
-            renewed = watching && (renewed || config.renewPage());
-            long longest = watching ? LAST_LOOK : BLIND_LOOK;
-            try {
-                newer = config.isNewer();
-            } catch (IllegalStateException e) {
-                newer = true; // closed
-            }
-            if (!newer) {
-                next = LOOKS.schedule(this, Math.min(pause, longest), TimeUnit.NANOSECONDS);
-                pause = Math.min(2 * pause, longest);
-                return;
-            }
+        // A closed one sets no watch: the last watch takes the system milliseconds to end, and this
+        // thread is everybody's.
+        if (!config.isClosed() && !isNewer()) {
+            return;
         }
         if (config.isClosed()) {
             future.completeExceptionally(new IllegalStateException("the config was closed"));
         } else {
             future.complete(null);
         }
+    }
+
+    /** Whether there is something newer, or it was closed; looks again later if not. */
+    private synchronized boolean isNewer() {
+        boolean watching = hint.isWatching(); // before the look: nothing is missed
+        renewed = watching && (renewed || config.renewPage());
+        long longest = watching ? LAST_LOOK : BLIND_LOOK;
+        try {
+            if (config.isNewer()) {
+                return true;
+            }
+        } catch (IllegalStateException e) {
+            return true;
+        }
+        next = LOOKS.schedule(this, Math.min(pause, longest), TimeUnit.NANOSECONDS);
+        pause = Math.min(2 * pause, longest);
+        return false;
     }
 }

@@ -15,8 +15,9 @@ import java.util.Objects;
 import java.util.function.BiConsumer;
 
 /**
- * One mapped generation: lib/FORMAT.md. Immutable, and read with absolute accesses only, so that any
- * number of threads may share it. The garbage collector unmaps it after its last user.
+ * One mapped generation (copied where too many old ones are still mapped): lib/FORMAT.md. Immutable,
+ * and read with absolute accesses only, so that any number of threads may share it. The garbage
+ * collector unmaps it after its last user.
  */
 final class Image {
     private static final long MAGIC = 0x0150414E534C5550L; // "PULSNAP\x01"
@@ -24,6 +25,8 @@ final class Image {
     private static final int RECORD = 16;
     private static final int MAX_VERSION = 255;
     private static final int SHORT = 64; // bytes
+    private static final int PART = 65536; // bytes
+    private static final int COPIED = 16; // of so many parts of the heap an image may take one
     private static final long NOT_ASCII = 0x8080808080808080L;
     private static final Value.Type[] TYPES = Value.Type.values();
 
@@ -129,10 +132,27 @@ final class Image {
             if (f.size() > Integer.MAX_VALUE) {
                 throw new IOException(path + ": larger than the 2 GiB that Java can map");
             }
-            ByteBuffer b = f.map(FileChannel.MapMode.READ_ONLY, 0, f.size());
+            ByteBuffer b = Retired.tooMany() && f.size() <= Runtime.getRuntime().maxMemory() / COPIED
+                    ? read(f) : f.map(FileChannel.MapMode.READ_ONLY, 0, f.size());
             return new Image(path, b.order(ByteOrder.LITTLE_ENDIAN), stamp);
         } catch (NoSuchFileException e) {
             throw notPublished(path);
+        }
+    }
+
+    /** In parts: the channel keeps a buffer of the size that it is asked for. */
+    private static ByteBuffer read(FileChannel f) throws IOException {
+        ByteBuffer b = ByteBuffer.allocate((int) f.size());
+        do {
+            b.limit(Math.min(b.capacity(), b.position() + PART));
+        } while (b.hasRemaining() && f.read(b) > 0);
+        return b.flip();
+    }
+
+    /** It was replaced, or closed. */
+    void retire() {
+        if (data.isDirect()) {
+            Retired.add(data);
         }
     }
 

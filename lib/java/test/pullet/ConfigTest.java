@@ -543,6 +543,33 @@ final class ConfigTest {
         }
     }
 
+    private static long mapped(Agent a) throws IOException {
+        try (Stream<String> lines = Files.lines(Path.of("/proc/self/maps"))) {
+            return lines.filter(l -> l.contains(a.path.toString())).count();
+        }
+    }
+
+    /** A program that allocates little, so that nothing is collected, keeps a bound of old versions. */
+    private static void retired(Agent a) throws Exception {
+        a.start();
+        byte[] image = Agent.build(1, "1", Map.of("a", Agent.text("x".repeat(1 << 20))));
+        a.write(image);
+        a.announce(1);
+        try (Config c = Config.open(a.path)) {
+            for (long g = 2; g <= 150; g++) {
+                a.write(image);
+                a.announce(g);
+                c.refresh();
+                same(1 << 20, c.getString("a", "").length(), "a");
+                same(true, mapped(a) < 40, "mapped images after " + g);
+            }
+            a.publish(200, "200", Map.of("a", Agent.text("short")));
+            same(true, c.refresh(), "moved");
+            same("short", c.getString("a", ""), "a");
+            same(200L, c.generation(), "generation");
+        }
+    }
+
     private static void threads(Agent a) throws Exception {
         final long last = 300;
         a.start();
@@ -644,6 +671,7 @@ final class ConfigTest {
         test("await", ConfigTest::await);
         test("withdrawn", ConfigTest::withdrawn);
         test("threads", ConfigTest::threads);
+        test("retired", ConfigTest::retired);
         for (String name : List.of("empty", "one", "types", "many", "collide")) {
             test("golden " + name, a -> golden(name));
         }

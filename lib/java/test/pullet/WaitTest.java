@@ -199,6 +199,35 @@ final class WaitTest {
         c.close();
     }
 
+    /** Configs that come and go: their futures, late, cost the others' thread no watch each. */
+    private static void closedMeanwhile(Agent a) throws Exception {
+        a.start();
+        a.publish(1, "1", Map.of("n", Agent.text("1")));
+        CompletableFuture<Void> blocked = new CompletableFuture<>();
+        CompletableFuture<Void> free = new CompletableFuture<>();
+        try (Config first = Config.open(a.path)) {
+            CompletableFuture<Void> next = first.nextChange();
+            CompletableFuture<Void> then = next.thenRun(() -> { // in the thread of all futures
+                blocked.complete(null);
+                free.join();
+            });
+            a.publish(2, "2", Map.of("n", Agent.text("2")));
+            get(blocked);
+            CompletableFuture<Void> last = null;
+            for (int i = 0; i < 100; i++) {
+                try (Config c = Config.open(a.path)) {
+                    last = c.nextChange();
+                }
+            }
+            long before = new Thread().getId();
+            free.complete(null);
+            get(then);
+            CompletableFuture<Void> end = last;
+            until("the last one ends", end::isCompletedExceptionally);
+            ConfigTest.same(true, new Thread().getId() - before < 20, "a thread for each watch");
+        }
+    }
+
     static void run() throws IOException {
         ConfigTest.test("event loop", WaitTest::eventLoop);
         ConfigTest.test("no leak", WaitTest::noLeak);
@@ -206,5 +235,6 @@ final class WaitTest {
         ConfigTest.test("next change with a page", a -> nextChange(a, true));
         ConfigTest.test("started again", WaitTest::startedAgain);
         ConfigTest.test("directory", WaitTest::directory);
+        ConfigTest.test("closed meanwhile", WaitTest::closedMeanwhile);
     }
 }
