@@ -598,6 +598,34 @@ static void refresh__no_watch_left__moves_and_says_so_until_there_is_one(void **
 	close_published(&l, page);
 }
 
+static void descriptor__that_means_something_else_by_now__is_not_usable(void **state)
+{
+	struct path_watch w, other;
+	int own;
+
+	(void)state;
+	assert_int_equal(path_watch_open(&w), 0);
+	assert_true(path_watch_is_usable(&w));
+	other = w;
+	other.dev++;
+	assert_false(path_watch_is_usable(&other));
+	other = w;
+	other.ino++;
+	assert_false(path_watch_is_usable(&other));
+	own = epoll_create1(EPOLL_CLOEXEC);
+	assert_int_equal(dup2(own, w.fd), w.fd);
+	assert_false(path_watch_is_usable(&w));
+	close(own);
+	close(w.fd);
+	assert_false(path_watch_is_usable(&w));
+	assert_int_equal(path_watch_renew(&w, "a/b", "c"), -EBADF);
+	path_watch_close(&w);
+	assert_int_equal(w.fd, -1);
+	assert_false(path_watch_is_usable(&w));
+	assert_int_equal(path_watch_renew(&w, "a/b", "c"), -EBADF);
+	path_watch_close(&w);
+}
+
 static void renew__what_the_system_says__is_told_and_ends(void **state)
 {
 	struct path_watch w, others;
@@ -651,6 +679,7 @@ int main(void)
 		CASE(fd__that_the_program_closed__is_said_and_another_one_is_made),
 		CASE(fd__whose_number_is_another_file_in_the_child__leaves_that_alone),
 		CASE(fd__no_descriptor_left__says_so),
+		CASE(descriptor__that_means_something_else_by_now__is_not_usable),
 		CASE(renew__what_the_system_says__is_told_and_ends),
 		CASE(refresh__no_watch_left__moves_and_says_so_until_there_is_one),
 	};
