@@ -8,6 +8,7 @@
 #include "cli/common/options.h"
 #include "cli/values/kept.h"
 #include "cli/values/write.h"
+#include "text/escape.h"
 
 struct options {
 	bool json;
@@ -37,32 +38,23 @@ struct listing {
 	const char *not_finite;
 };
 
-static bool needs_no_escape(const char *s, size_t i, bool backslash)
-{
-	unsigned char c = (unsigned char)s[i];
-
-	return c >= ' ' && c != 0x7f && (c != '\\' || backslash);
-}
-
 /* Appends text on one line; a key's backslashes stay, so that it can be given to `get`. */
 static void append_escaped_line(struct buffer *out, const char *s, size_t len, bool key)
 {
 	static const char from[] = "\n\r\t\\", to[] = "nrt\\";
+	const size_t count = sizeof(from) - 1 - key;
 
-	for (size_t i = 0, n; i < len; i += n) {
-		const char *short_form;
+	while (len) {
+		size_t n = 0;
 
-		for (n = 0; i + n < len && needs_no_escape(s, i + n, key);)
+		while (n < len && !memchr(from, s[n], count))
 			n++;
-		buffer_append(out, s + i, n);
-		if (n)
-			continue;
-		n = 1;
-		short_form = memchr(from, s[i], sizeof(from) - 1);
-		if (short_form)
-			buffer_printf(out, "\\%c", to[short_form - from]);
-		else
-			buffer_printf(out, "\\x%02x", (unsigned char)s[i]);
+		escape_append(out, s, n);
+		if (n < len)
+			buffer_printf(
+				out, "\\%c", to[(const char *)memchr(from, s[n++], count) - from]);
+		s += n;
+		len -= n;
 	}
 }
 

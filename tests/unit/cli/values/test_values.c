@@ -210,12 +210,21 @@ static void list__prints_lines_in_key_order_escaped(void **state)
 	RUN(cli_list, "pullet list", "web", "db.");
 	assert_ended(CLI_OK, "db.host=it's\ndb.port=5432\ndb.tls=true\n", "");
 	count = 0;
-	add("a\\.b", PULLET_STRING, "\x1f !~\x7f\x80\t\r"); /* a key as `get` takes it */
+	/* a key as `get` takes it; what terminals obey (U+009B), and what turns text around */
+	add("a\\.b", PULLET_STRING,
+		"\x1f !~\x7f\x80\t\r\xc2\x9b"
+		"2J\xe2\x80\xae"
+		"\xc3\xa4");
 	publish(5);
 	RUN(cli_list, "pullet list", "web");
-	assert_ended(CLI_OK, "a\\.b=\\x1f !~\\x7f\x80\\t\\r\n", "");
+	assert_ended(CLI_OK, "a\\.b=\\x1f !~\\x7f\\x80\\t\\r\\u009b2J\\u202e\xc3\xa4\n", "");
 	RUN(cli_get, "pullet get", "web", "a\\.b");
-	assert_ended(CLI_OK, "\x1f !~\x7f\x80\t\r\n", "");
+	assert_ended(CLI_OK,
+		"\x1f !~\x7f\x80\t\r\xc2\x9b"
+		"2J\xe2\x80\xae"
+		"\xc3\xa4"
+		"\n",
+		"");
 }
 
 static void list__with_json__is_one_object_with_empty_ones_too(void **state)
