@@ -574,9 +574,20 @@ class Checks(Case):
         self.agent.stop()  # in the middle of it
         self.assertTrue(gone([pid]))
         self.assertEqual(self.strays(), [])
-        check.do('kill -KILL $$')
+        check.do('kill -SEGV $$')
         self.start(check=[check.path, '--file', '{path}'], mode='0604')
-        self.refused('check', '^check killed by signal 9$')
+        self.refused('check', '^check killed by signal 11$')
+
+    def test_a_check_that_was_killed_says_nothing_about_the_version(self):
+        check = Hook(self, 'check', 'if grep -q "n: 2" "$1"; then kill -KILL $$; fi')
+        self.begin(check=[check.path, '{path}'])
+        self.origin.put('/web.yaml', b'n: 2\n')
+        for _ in range(2):
+            outcome = self.agent.refresh()
+            self.assertEqual((outcome['outcome'], outcome['error'], self.out()), ('failed', 'check killed by signal 9', b'n: 1\n'))
+        self.assertEqual((self.status()['rejections_by'], self.status()['cause']), ({}, 'this host'))
+        check.do('true')
+        self.assertEqual((self.agent.refresh()['outcome'], self.out()), ('published', b'n: 2\n'))
 
     def test_check_that_hangs_or_cannot_be_started(self):
         check = Hook(self, 'check')
