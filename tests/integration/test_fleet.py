@@ -206,10 +206,11 @@ class Two(Case):
         self.assertIn('h2 is alive', error)
         self.agents[1].close()
         begin = time.monotonic()
-        hosts, found = self.until(lambda hosts, _: hosts['h2']['state'] == 'silent', watch=self.watching)
+        # on a busy machine the other one may be late, too, once
+        hosts, _ = self.until(lambda hosts, found: hosts['h2']['state'] == 'silent' and (found['silent'], found['on_it'], found['count']) == (1, 1, 2),
+                              watch=self.watching)
         if not harness.SANITIZED:
             self.assertLess(time.monotonic() - begin, 8, 'the ttl is 5 s')
-        self.assertEqual((found['silent'], found['on_it'], found['count']), (1, 1, 2))
         self.assertEqual(hosts['h2']['labels'], {'zone': 'us'})
         out, _ = self.fleet('web')
         self.assertRegex(out, r'\(50\.0%\), 1 silent\n(.*\n)* +\(silent\) +- +1 +50\.0%\n(.*\n)* +h2 +silent')
