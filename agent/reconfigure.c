@@ -173,8 +173,7 @@ static void log_left_decisions(const struct reconfigure *r)
 		config_status(r->agent->configs[i], &s);
 		if (s.pin || s.suspension || s.override_count)
 			log_warn("a config with decisions of operators is removed: they hold again "
-				 "when "
-				 "one of this name is back, and for no other name",
+				 "when one of this name is back, and for no other name",
 				"config", s.settings->name, "pinned", s.pin ? "yes" : NULL,
 				"suspended", s.suspension ? "yes" : NULL, "overrides",
 				s.override_count ? LOG_U64(s.override_count) : NULL);

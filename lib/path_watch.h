@@ -3,9 +3,9 @@
  * what libpullet gives event loops.
  *
  * Threads: one at a time. After fork() a watch is its parent's: the child's copy reads nothing from
- * it. Ownership: the watch owns its descriptor; where the program closed it all the same, and has
- * something of its own under that number, it is left alone. Errors: -errno. Bounds: three watches
- * of the kernel's, and the few events that each of them can give once.
+ * it. Ownership: the watch owns its descriptor; if the program closed it and reused the number,
+ * that file is not touched. Errors: -errno. Bounds: three watches of the kernel's, and the few
+ * events that each of them can give once.
  */
 #ifndef PULLET_PATH_WATCH_H
 #define PULLET_PATH_WATCH_H

@@ -202,8 +202,8 @@ int pullet_wait(struct pullet *p, int timeout_ms);
  * missed, whenever it comes. 0 or more, the same one each time, or -errno: -EMFILE (no descriptor
  * is free, or the user's fs.inotify.max_user_instances are in use), -ENOMEM.
  * The handle owns it: poll it in any thread, do not read or close it; pullet_close() closes it, so
- * take it out of the loop before. Where it was closed all the same, by who closes all descriptors,
- * pullet_refresh() returns -EBADF, this gives another one, and what has its number is left alone.
+ * take it out of the loop before. If the program closed it anyway, as closefrom(3) does,
+ * pullet_refresh() returns -EBADF and this opens another one; a reused number is not touched.
  * After a fork() the child calls this again for one of its own, and takes nothing from its
  * parent's. Once there is one, pullet_refresh() makes system calls each time (a few microseconds),
  * and also returns -ENOSPC (fs.inotify.max_user_watches are in use) or -EACCES (nothing is

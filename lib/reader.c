@@ -745,8 +745,7 @@ const char *pullet_strerror(int error)
 			 "without a '/', or entries with one key, or without key_len"},
 		{ELOOP, "a circle of symlinks is in the place of the snapshot, or above it"},
 		{EBADF, "the program has closed the descriptor of pullet_fd(), and hears of "
-			"nothing: "
-			"pullet_fd() gives another one"},
+			"nothing: pullet_fd() gives another one"},
 		{ENOMEM, "out of memory"},
 		{EINTR, "a signal came"},
 		{EMFILE, "no descriptor is free, or no inotify instance of this user: see "

@@ -45,14 +45,16 @@ static void append_escaped_line(struct buffer *out, const char *s, size_t len, b
 	const size_t count = sizeof(from) - 1 - key;
 
 	while (len) {
+		const char *short_form = NULL;
 		size_t n = 0;
 
-		while (n < len && !memchr(from, s[n], count))
+		while (n < len && !(short_form = memchr(from, s[n], count)))
 			n++;
 		escape_append(out, s, n);
-		if (n < len)
-			buffer_printf(
-				out, "\\%c", to[(const char *)memchr(from, s[n++], count) - from]);
+		if (short_form) {
+			buffer_printf(out, "\\%c", to[short_form - from]);
+			n++;
+		}
 		s += n;
 		len -= n;
 	}

@@ -161,6 +161,12 @@ static void stop__waits_for_the_last_word_to_the_fleet_and_half_a_second_at_most
 	}
 }
 
+static struct settings_push two_endpoints[] = {
+	{.endpoint = (char *)"tcp://127.0.0.1:1"}, {.endpoint = (char *)"tcp://127.0.0.1:2",
+							   .heartbeat_ms = 7,
+							   .server_key = (char *)"KEY",
+							   .secret_key_file = (char *)"/key"}};
+
 static void push__that_cannot_start__says_why(void **state)
 {
 	static const struct {
@@ -173,12 +179,7 @@ static void push__that_cannot_start__says_why(void **state)
 			"configuration asks for: install one that has it"},
 		{0, ""},
 	};
-	struct settings_push push[] = {{.endpoint = (char *)"tcp://127.0.0.1:1"},
-		{.endpoint = (char *)"tcp://127.0.0.1:2",
-			.heartbeat_ms = 7,
-			.server_key = (char *)"KEY",
-			.secret_key_file = (char *)"/key"}};
-	struct settings settings = {.push = push, .push_count = 2};
+	struct settings settings = {.push = two_endpoints, .push_count = 2};
 	struct agent a = {.settings = &settings};
 	struct subscriber *started = NULL;
 	char why[FILE_WHY];
@@ -228,12 +229,7 @@ static void start__where_a_channel_cannot_be__fails_and_says_why(void **state)
 			"files\"\n"},
 		{0, 0, 0, 1, ""},
 	};
-	struct settings_push push[] = {{.endpoint = (char *)"tcp://127.0.0.1:1"},
-		{.endpoint = (char *)"tcp://127.0.0.1:2",
-			.heartbeat_ms = 7,
-			.server_key = (char *)"KEY",
-			.secret_key_file = (char *)"/key"}};
-	struct settings settings = {.push = push, .push_count = 2};
+	struct settings settings = {.push = two_endpoints, .push_count = 2};
 	struct agent a = {.settings = &settings};
 
 	(void)state;

@@ -130,6 +130,13 @@ int renameat(int from_dir, const char *from, int to_dir, const char *to)
 	"  " name ": {from: [{server: d, path: /" name ".yaml}], type: yaml, snapshot: true, "     \
 	"interval: 1h" more "}\n"
 
+static void put_two(void)
+{
+	put("web.yaml", "port: 1\n");
+	put("db.yaml", "port: 1\n");
+	put_settings("", CONFIG("web", "") CONFIG("db", ""));
+}
+
 static void change_one_of_two(int printed)
 {
 	if (!log_has(printed, "published", 2))
@@ -147,9 +154,7 @@ static void change_one_of_two(int printed)
 static void config__that_changed__pulls_at_once__and_the_other_does_not(void **state)
 {
 	(void)state;
-	put("web.yaml", "port: 1\n");
-	put("db.yaml", "port: 1\n");
-	put_settings("", CONFIG("web", "") CONFIG("db", ""));
+	put_two();
 	run_with(change_one_of_two);
 	assert_answer(0, 200, "\"generation\":2");
 	assert_answer(1, 200, "\"generation\":1");
@@ -177,9 +182,7 @@ static void remove_one(int printed)
 static void config__that_was_removed__is_withdrawn_and_comes_back_as_it_was(void **state)
 {
 	(void)state;
-	put("web.yaml", "port: 1\n");
-	put("db.yaml", "port: 1\n");
-	put_settings("", CONFIG("web", "") CONFIG("db", ""));
+	put_two();
 	run_with(remove_one);
 	assert_answer(0, 200, "\"generation\":1");
 	assert_answer(1, 404, "there is no config of that name");
