@@ -15,6 +15,8 @@
 
 /* A kept version that was never published: requests are conditional on one with a generation. */
 #define NOT_STORED UINT64_MAX
+/* A busy host is slow once or twice; a program that hangs with these bytes does so each time. */
+#define TIMEOUTS_IN_A_ROW 3
 
 static void drop_candidate(struct config *c)
 {
@@ -177,6 +179,18 @@ void latest_set_rollout(struct config *c, enum situation_rollout word, const cha
 }
 
 /* ---- a step with it ---- */
+
+bool latest_timed_out(struct config *c, const struct version *version, bool timed_out)
+{
+	struct latest *l = &c->latest;
+	uint32_t digest = version_digest_begin(version);
+
+	if (!timed_out || digest != l->timeouts_digest)
+		l->timeouts = 0;
+	l->timeouts_digest = digest;
+	l->timeouts += timed_out && l->timeouts < TIMEOUTS_IN_A_ROW;
+	return l->timeouts == TIMEOUTS_IN_A_ROW;
+}
 
 /* The bytes of one that was current before. */
 static int load_stored(struct config *c, struct candidate *candidate, char why[FILE_WHY])

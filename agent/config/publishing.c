@@ -86,19 +86,11 @@ static void sync_job_done(struct worker_job *job)
 
 /* ---- the publication ---- */
 
-static uint32_t begin_of_digest(const struct version *v)
-{
-	char digits[9];
-
-	snprintf(digits, sizeof(digits), "%.8s", v->sha256);
-	return (uint32_t)strtoul(digits, NULL, 16);
-}
-
 /* A pull brings what was current before the current version. */
 static bool brings_earlier(const struct config *c)
 {
 	return c->step.decision.action == ACTION_PUBLISH && c->current.before_age &&
-	       c->current.before_digest == begin_of_digest(&c->step.candidate->version);
+	       c->current.before_digest == version_digest_begin(&c->step.candidate->version);
 }
 
 /* A generation with the bytes of the candidate, which is published once more. */
@@ -130,7 +122,7 @@ static void note_before(struct config *c)
 		age = c->current.before_age ? age + c->current.before_age : 0;
 	} else {
 		c->current.turns = brings_earlier(c) ? (unsigned char)(c->current.turns + 1u) : 0;
-		c->current.before_digest = begin_of_digest(old);
+		c->current.before_digest = version_digest_begin(old);
 	}
 	c->current.before_age = old->generation && age <= UINT8_MAX ? (unsigned char)age : 0;
 }

@@ -72,19 +72,19 @@ struct run {
 	uint64_t hints;    /* of watches and pushes, */
 	uint64_t heard;    /* and those that a run has followed */
 	uint64_t followed; /* watch_changes */
-	unsigned repulls;  /* for the last of these */
-	bool bootstrapping;
-	bool soon;   /* the run ended at its limit, but another address is ready */
-	bool moved;  /* something new came since a promise was kept: it may be newer than it */
-	bool lags;   /* logged: the server does not show it */
-	bool is_new; /* this one brought a version that is not current */
 	/* who gave the last order since the run began, and the one that it is for; NULL: nobody.
 	 * Owner of these: reason.c */
 	char *asked_by, *by;
 	unsigned char asked, began; /* enum version_cause */
 	bool force;                 /* asked for the next run, */
 	bool forced;                /* and for this one */
-	bool failed_by_rollout;     /* `cause` is of its document */
+	unsigned repulls;           /* for the last of watch_changes */
+	bool bootstrapping;
+	bool soon;   /* the run ended at its limit, but another address is ready */
+	bool moved;  /* something new came since a promise was kept: it may be newer than it */
+	bool lags;   /* logged: the server does not show it */
+	bool is_new; /* this one brought a version that is not current */
+	bool failed_by_rollout; /* `cause` is of its document */
 };
 
 enum latest_state {
@@ -102,6 +102,9 @@ struct latest {
 	enum rejection_reason said;  /* logged: why it is held */
 	struct candidate *candidate; /* kept; its body is empty when the bytes are in the store */
 	char *rollout_why;
+	/* the programs' last runs in a row that timed out, for bytes whose digest begins so */
+	unsigned char timeouts;
+	uint32_t timeouts_digest;
 };
 
 /* What an operator asked for; one at a time, on the heap. A crash forgets it: nobody was answered.

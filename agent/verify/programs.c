@@ -281,9 +281,8 @@ static void describe_program_failure(const struct programs *t, const struct proc
 	while (said.len && strchr(" \n", said.data[said.len - 1]))
 		said.len--;
 	from = said.len > LAST ? said.len - LAST : 0;
-	ret->rejected = (p->end == PROCESS_EXITED || p->end == PROCESS_SIGNALLED ||
-				p->end == PROCESS_TIMED_OUT) &&
-			!was_killed(p);
+	ret->rejected = (p->end == PROCESS_EXITED || p->end == PROCESS_SIGNALLED) && !was_killed(p);
+	ret->timed_out = p->end == PROCESS_TIMED_OUT;
 	ret->check = check;
 	snprintf(ret->why, sizeof(ret->why), "%s %s%s", slash ? slash + 1 : program, p->why,
 		sentence_quote_output(

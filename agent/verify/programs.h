@@ -22,7 +22,8 @@
 struct programs;
 
 struct programs_result {
-	bool rejected; /* by `check`; an error without it says nothing about the version */
+	bool rejected;  /* by `check`; an error without it says nothing about the version */
+	bool timed_out; /* and so has this, once */
 	enum verify_check check; /* CHECK_FORMAT or CHECK_PROGRAM */
 	char why[VERIFY_WHY];    /* "" = it passed */
 };

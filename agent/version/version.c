@@ -134,6 +134,14 @@ bool version_same(const struct version *a, const struct version *b)
 	return true;
 }
 
+uint32_t version_digest_begin(const struct version *v)
+{
+	char digits[9];
+
+	snprintf(digits, sizeof(digits), "%.8s", v->sha256);
+	return (uint32_t)strtoul(digits, NULL, 16);
+}
+
 size_t version_bytes(const struct version *v)
 {
 	size_t bytes = 0;

@@ -75,6 +75,8 @@ int version_set_cause(struct version *v, enum version_cause cause, const char *b
 int64_t version_shown_ms(const struct version *v);
 /* The same bytes in the same parts. */
 bool version_same(const struct version *a, const struct version *b);
+/* The first 32 bits of the bytes' digest; 0 = no version. */
+uint32_t version_digest_begin(const struct version *v);
 /* Bytes of the documents, without signatures. */
 size_t version_bytes(const struct version *v);
 /* An ETag for people, without its quotes; of several layers the first one's. NULL = none. */

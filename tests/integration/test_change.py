@@ -594,6 +594,10 @@ class Checks(Case):
         self.begin(check={'run': [check.path, '{path}'], 'timeout': '300ms'})
         check.do('sleep 1000 & tell pid $!; tell pid $$; hold')
         self.origin.put('/web.yaml', b'n: 2\n')
+        for _ in range(2):  # the host may be busy
+            outcome = self.agent.refresh()
+            self.assertEqual((outcome['outcome'], self.status()['rejections_by']), ('failed', {}))
+            self.assertRegex(outcome['error'], '^check still ran after 300 ms and was killed')
         self.refused('check', '^check still ran after 300 ms and was killed')
         self.assertTrue(gone(int(words[0]) for words in check.told('pid')))
         os.unlink(check.path)

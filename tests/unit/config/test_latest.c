@@ -60,6 +60,57 @@ static void rejected_version__when_the_current_one_comes_back__is_forgotten(void
 	assert_int_equal(world.checked, 2);
 }
 
+static void check_times_out(bool does)
+{
+	world.programs_time_out = does;
+	world.programs_break = does ? "still ran after 30 s" : NULL;
+}
+
+static void version__whose_check_times_out_three_times_in_a_row__is_rejected(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("check: [/bin/true, '{path}']");
+	check_times_out(true);
+	pull_of("n: 2\n");
+	world_find_page("/web.yaml")->etag[0] = '\0'; /* its bytes come again and again */
+	for (int i = 1; i < 3; i++) {
+		assert_outcome(CONFIG_FAILED);
+		assert_error("still ran after 30 s");
+		assert_not_rejected();
+		pull();
+	}
+	assert_rejected(CHECK_PROGRAM, "still ran after 30 s");
+	assert_int_equal(world.checked, 4);
+	pull();
+	assert_int_equal(world.checked, 4);
+}
+
+static void check__that_times_out_now_and_then__rejects_nothing(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("check: [/bin/true, '{path}']");
+	check_times_out(true);
+	pull_of("n: 2\n");
+	pull();
+	world.programs_time_out = false; /* it was killed */
+	pull();
+	check_times_out(true);
+	pull();
+	pull();
+	assert_not_rejected();
+	pull_of("n: 3\n");
+	pull();
+	pull_of("n: 2\n");
+	pull();
+	assert_not_rejected();
+	assert_shows("n: 1\n");
+	check_times_out(false);
+	pull();
+	assert_shows("n: 2\n");
+}
+
 static void forced_pull__of_a_kept_version_that_is_answered_by_304__publishes_it(void **state)
 {
 	(void)state;
@@ -571,6 +622,8 @@ int main(void)
 		CORE_TEST(same_bytes__under_a_new_etag__become_no_generation),
 		CORE_TEST(rejected_version__answered_by_304__is_rejected_again_without_a_check),
 		CORE_TEST(rejected_version__when_the_current_one_comes_back__is_forgotten),
+		CORE_TEST(version__whose_check_times_out_three_times_in_a_row__is_rejected),
+		CORE_TEST(check__that_times_out_now_and_then__rejects_nothing),
 		CORE_TEST(forced_pull__of_a_kept_version_that_is_answered_by_304__publishes_it),
 		CORE_TEST(layers__merge_in_their_order),
 		CORE_TEST(layers__when_one_fails__publish_nothing),

@@ -442,7 +442,7 @@ static void check__that_cannot_be_started__is_no_refusal(void **state)
 	end(&w);
 }
 
-static void check__that_takes_too_long__refuses(void **state)
+static void check__that_takes_too_long__says_so(void **state)
 {
 	struct work w;
 
@@ -451,7 +451,11 @@ static void check__that_takes_too_long__refuses(void **state)
 		ONE "    check: {timeout: 100ms, run: " SHELL "'exec sleep 100', sh, '{path}']}\n");
 	add(&w, "yaml", "a: 1\n");
 	run(&w);
-	assert_rejected(&w, CHECK_PROGRAM, "sh still ran after 100 ms and was killed");
+	assert_string_equal(
+		shown(&w, AUDIENCE_OPERATOR), "sh still ran after 100 ms and was killed");
+	assert_true(w.result.timed_out);
+	assert_false(w.result.rejected);
+	assert_int_equal(w.result.check, CHECK_PROGRAM);
 	end(&w);
 }
 
@@ -697,7 +701,7 @@ static void format__run__that_fails__refuses_and_no_check_runs(void **state)
 			"another one, or mend the #! it begins with",
 			false},
 		{SHELL "'echo part; exec sleep 100'], timeout: 100ms",
-			"sh still ran after 100 ms and was killed", true},
+			"sh still ran after 100 ms and was killed", false},
 	};
 	struct work w;
 
@@ -831,7 +835,7 @@ int main(void)
 		CASE(check__killed_from_outside__says_nothing_about_the_version),
 		CASE(check__that_says_much__is_told_by_the_end_of_it),
 		CASE(check__that_cannot_be_started__is_no_refusal),
-		CASE(check__that_takes_too_long__refuses),
+		CASE(check__that_takes_too_long__says_so),
 		CASE(check__where_the_candidate_cannot_be_written__does_not_begin),
 		CASE(check__in_a_directory_of_another_user__does_not_begin),
 		CASE(check__whose_candidate_is_written_halfway__leaves_nothing),
