@@ -186,9 +186,9 @@ void latest_forget(struct config *c);
 void latest_set_rollout(struct config *c, enum situation_rollout word, const char *why);
 /* To the step that publishes it; 0, or -errno with a sentence. */
 int latest_lend(struct config *c, struct candidate **ret_candidate, char why[FILE_WHY]);
-/* The programs of a version have ended. True: they have timed out so often in a row that it is no
- * busy host. */
-bool latest_timed_out(struct config *c, const struct version *version, bool timed_out);
+/* The programs of the step's version have ended. True: they have timed out so often in a row that
+ * it is no busy host. */
+bool latest_timed_out(struct config *c, bool timed_out);
 /* From the step, which did not; takes the candidate. */
 void latest_return(struct config *c, struct candidate *candidate);
 /* Another version, or the same one, has become current; may take the replaced one. */

@@ -180,10 +180,10 @@ void latest_set_rollout(struct config *c, enum situation_rollout word, const cha
 
 /* ---- a step with it ---- */
 
-bool latest_timed_out(struct config *c, const struct version *version, bool timed_out)
+bool latest_timed_out(struct config *c, bool timed_out)
 {
 	struct latest *l = &c->latest;
-	uint32_t digest = version_digest_begin(version);
+	uint32_t digest = version_digest_begin(&c->step.candidate->version);
 
 	if (!timed_out || digest != l->timeouts_digest)
 		l->timeouts = 0;

@@ -182,10 +182,9 @@ static void commit_step(struct config *c)
 static void programs_ended(void *arg, const struct programs_result *result)
 {
 	struct config *c = arg;
-	bool hangs = latest_timed_out(c, &c->step.candidate->version, result->timed_out);
 
 	c->step.programs = NULL;
-	if (result->rejected || hangs)
+	if (latest_timed_out(c, result->timed_out) || result->rejected)
 		reject_candidate(c, result->check, result->why);
 	else if (result->why[0])
 		step_fail(c, NOT_CHECKED, result->why);
