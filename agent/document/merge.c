@@ -7,17 +7,20 @@
 #include "document/merge.h"
 
 #include <assert.h>
+#include <endian.h>
 #include <errno.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "document/key_path.h"
 
 /* A value in a layer: of the mappings that meet at a path, or of their children. */
 struct entry {
 	const struct node *node;
-	size_t index; /* among all children, layer by layer */
+	uint64_t begin; /* of its key, as a number: most keys differ there */
+	unsigned index; /* among all children, layer by layer */
 	unsigned char layer;
 };
 
@@ -73,11 +76,21 @@ static int copy_merged(struct merge *m, struct node *parent, const struct entry 
 	return r;
 }
 
+static uint64_t begin_of_key(const struct node *n)
+{
+	uint64_t begin = 0;
+
+	memcpy(&begin, n->key, n->key_len < sizeof(begin) ? n->key_len : sizeof(begin));
+	return be64toh(begin);
+}
+
 static int by_key_then_layer(const void *a, const void *b)
 {
 	const struct entry *x = a, *y = b;
-	int c = node_compare_keys(x->node, y->node);
+	int c = (x->begin > y->begin) - (x->begin < y->begin);
 
+	if (c == 0)
+		c = node_compare_keys(x->node, y->node);
 	return c ? c : (x->index > y->index) - (x->index < y->index);
 }
 
@@ -143,7 +156,8 @@ static int merge_children(struct merge *m, struct node *out, const struct entry 
 {
 	struct outcome *outcomes;
 	struct entry *sorted;
-	size_t total = 0, n = 0;
+	size_t total = 0;
+	unsigned n = 0;
 	int r = -ENOMEM;
 
 	for (size_t i = 0; i < count; i++)
@@ -155,7 +169,7 @@ static int merge_children(struct merge *m, struct node *out, const struct entry 
 	if (sorted && outcomes) {
 		for (size_t i = 0; i < count; i++)
 			for (const struct node *c = maps[i].node->first; c; c = c->next, n++)
-				sorted[n] = (struct entry){c, n, maps[i].layer};
+				sorted[n] = (struct entry){c, begin_of_key(c), n, maps[i].layer};
 		qsort(sorted, total, sizeof(*sorted), by_key_then_layer);
 		for (size_t i = 0; i < total;)
 			i = follow_key(sorted, i, total, outcomes);
@@ -180,7 +194,8 @@ int merge_layers(const struct merge_layer *layers, size_t count, struct document
 	*ret_error = (struct document_error){0};
 	for (size_t i = 0; i < count; i++)
 		if (layers[i].root)
-			maps[present++] = (struct entry){layers[i].root, 0, (unsigned char)i};
+			maps[present++] =
+				(struct entry){.node = layers[i].root, .layer = (unsigned char)i};
 	if (m.document)
 		r = add_result(&m, NULL, &maps[0], &root);
 	if (r == 0)
