@@ -297,17 +297,21 @@ static const struct pull_calls bootstrap_calls = {
 static void limit_passed(void *arg)
 {
 	struct config *c = arg;
+	bool asking = c->run.state == RUN_ASKING;
+	const struct pull *pull = asking ? c->run.rollout : c->run.pull;
 	char why[FILE_WHY], text[24];
+	const char *waits_for;
 
-	if (pull_reading(c->run.state == RUN_ASKING ? c->run.rollout
-						    : c->run.pull)) { /* no server is late */
+	if (pull_reading(pull)) { /* no server is late */
 		run_start_limit(c);
 		return;
 	}
-	c->run.soon = c->run.state != RUN_ASKING && pull_give_up(c->run.pull);
-	snprintf(why, sizeof(why), "request timed out after %s",
-		settings_duration_text(c->settings->timeout_ms, text));
-	if (c->run.state == RUN_ASKING)
+	waits_for = pull_waits_for(pull);
+	snprintf(why, sizeof(why), "request timed out after %s%s%s",
+		settings_duration_text(c->settings->timeout_ms, text), waits_for ? ": " : "",
+		waits_for ? waits_for : "");
+	c->run.soon = !asking && pull_give_up(c->run.pull);
+	if (asking)
 		rollout_gate_give_up(c, why);
 	else
 		pull_failed(c, SUPERVISOR_TIMEOUT, TIMED_OUT, why);

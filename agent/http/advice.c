@@ -55,8 +55,7 @@ static const struct {
 	/* connections and answers */
 	{CODE(CURLE_COULDNT_RESOLVE_HOST),
 		"check the name in the url, and this host's resolver (/etc/resolv.conf)"},
-	{TEXT("Resolving timed out"),
-		"this host's resolver does not answer (/etc/resolv.conf), or its servers"},
+	{TEXT("Resolving timed out"), ADVICE_RESOLVER},
 	{CODE(CURLE_COULDNT_CONNECT), "check the address, and firewalls on the way to it"},
 	{TEXT("Failed to connect"),
 		"no address of it answers: a firewall is on the way, or the host is down"},

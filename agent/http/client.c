@@ -308,6 +308,11 @@ void http_client_free(struct http_client *t)
 	free(t);
 }
 
+const char *http_client_waits_for(const struct transfer *t)
+{
+	return result_waits_for(t->easy, multi_has_peer(&t->entry));
+}
+
 void http_client_forget(struct http_client *t)
 {
 	t->forget = true;

@@ -36,6 +36,8 @@ int http_client_start(struct http_client *t, const struct http_client_request *r
 /* Takes the transfer, ends it at once; done() is not called. Never blocks, not even in the middle
  * of a name look-up. */
 void http_client_cancel(struct transfer *transfer);
+/* What a transfer waits for, and where to look. */
+const char *http_client_waits_for(const struct transfer *transfer);
 /* Uses no idle connection again: they may be dead (the machine slept). */
 void http_client_forget(struct http_client *t);
 /* From now on responses have certificates_end_ms. */

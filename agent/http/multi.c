@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <linux/close_range.h>
+#include <sys/socket.h>
 
 #define AGAIN_MS 100u               /* after libcurl had no memory */
 #define ADDRESSES_AT_ONCE 64        /* of a name, that fail one after the other without a wait */
@@ -172,6 +173,8 @@ static int on_socket(CURL *easy, curl_socket_t fd, int what, void *arg, void *wa
 	if (loop_watch(m->loop, &w->watch, fd, events, socket_ready, m) == 0) {
 		if (e && !watch_arg)
 			e->sockets++;
+		if (e)
+			e->fd = fd;
 		return 0;
 	}
 	curl_multi_assign(m->curl, fd, NULL); /* libcurl does not ask for its removal then */
@@ -232,6 +235,14 @@ void multi_remove(struct multi *m, struct multi_entry *e)
 	if (e->next)
 		e->next->link = e->link;
 	e->link = NULL;
+}
+
+bool multi_has_peer(const struct multi_entry *e)
+{
+	struct sockaddr_storage peer;
+	socklen_t size = sizeof(peer);
+
+	return e->sockets > 0 && getpeername(e->fd, (struct sockaddr *)&peer, &size) == 0;
 }
 
 void *multi_next_ended(struct multi *m, CURLcode *ret_code)

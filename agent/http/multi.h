@@ -27,6 +27,7 @@ struct multi_entry {
 	struct multi_entry *next, **link;
 	unsigned sockets; /* that are watched for it */
 	bool lost_one;    /* of them, since libcurl was called */
+	int fd;           /* the one that libcurl asked for last */
 };
 
 /* turned(arg) is called each time that libcurl ran: handles may have ended. NULL: no memory, or
@@ -37,6 +38,8 @@ void multi_free(struct multi *m);
 int multi_add(struct multi *m, struct multi_entry *e, CURL *easy, void *owner);
 /* Accepts an entry that is not on, too. */
 void multi_remove(struct multi *m, struct multi_entry *e);
+/* A socket that is watched for it has a peer. */
+bool multi_has_peer(const struct multi_entry *e);
 /* The owner of the next handle that has ended, still on; NULL = no more. */
 void *multi_next_ended(struct multi *m, CURLcode *ret_code);
 /* Drops all idle connections; no handle may be on. Without memory they stay: false. */

@@ -138,12 +138,39 @@ static void blame_host(struct http_client_response *r)
 	snprintf(r->message, sizeof(r->message), "cannot open a socket: %s", remedy);
 }
 
+static bool has_reached(CURL *easy, CURLINFO moment)
+{
+	curl_off_t at_us = 0;
+
+	curl_easy_getinfo(easy, moment, &at_us);
+	return at_us > 0;
+}
+
 bool result_was_sent(CURL *easy)
 {
-	curl_off_t sent_us = 0;
+	return has_reached(easy, CURLINFO_PRETRANSFER_TIME_T);
+}
 
-	curl_easy_getinfo(easy, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
-	return sent_us > 0;
+const char *result_waits_for(CURL *easy, bool connected)
+{
+	static const struct {
+		CURLINFO reached;
+		const char *next;
+	} table[] = {
+		{CURLINFO_STARTTRANSFER_TIME_T,
+			"the answer came in part: the server or the way to it is slow"},
+		{CURLINFO_PRETRANSFER_TIME_T,
+			"the server has taken the request, and does not answer"},
+	};
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (has_reached(easy, table[i].reached))
+			return table[i].next;
+	if (!has_reached(easy, CURLINFO_NAMELOOKUP_TIME_T))
+		return ADVICE_RESOLVER;
+	/* libcurl's time of the connection is that of the handshake's end */
+	return connected ? "the server does not end the TLS handshake"
+			 : "no connection: the host is down, or a firewall is on the way";
 }
 
 void result_take(struct reception *in, const struct result_of_curl *c, const struct sys *sys)

@@ -23,5 +23,8 @@ struct result_of_curl {
 void result_take(struct reception *in, const struct result_of_curl *c, const struct sys *sys);
 /* There was a connection, and the request went out on it. */
 bool result_was_sent(CURL *easy);
+/* What a transfer waits for that is not over, and where to look. connected: to an address of its
+ * server. */
+const char *result_waits_for(CURL *easy, bool connected);
 
 #endif

@@ -500,6 +500,13 @@ bool exchange_held(const struct exchange *x)
 	return x->dropped;
 }
 
+const char *exchange_waits_for(const struct exchange *x)
+{
+	if (x->queued && !x->transfer)
+		return "another request is logging in at its server, which does not end";
+	return x->transfer ? http_client_waits_for(x->transfer) : NULL;
+}
+
 bool exchange_conditional(const struct exchange *x)
 {
 	return x->conditional;

@@ -87,6 +87,8 @@ void exchange_hold(struct exchange *x, struct http_client_response *ret_response
 /* Ends a held exchange: sends it again after exchange_again(), else takes it. */
 void exchange_end(struct exchange *x);
 bool exchange_held(const struct exchange *x);
+/* What it waits for, and where to look; NULL = that is not known. */
+const char *exchange_waits_for(const struct exchange *x);
 /* Within ended(): its answer, to unpack it. */
 struct http_client_response *exchange_answer(struct exchange *x);
 /* True when the request answered by ended() was conditional. */

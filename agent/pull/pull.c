@@ -590,6 +590,17 @@ bool pull_give_up(struct pull *pull)
 	return ready;
 }
 
+const char *pull_waits_for(const struct pull *pull)
+{
+	for (size_t i = 0; i < pull->count; i++) {
+		const struct exchange *x = pull->sources[i].exchange;
+
+		if (x && !exchange_held(x))
+			return exchange_waits_for(x);
+	}
+	return NULL;
+}
+
 bool pull_reading(const struct pull *pull)
 {
 	bool any = false;

@@ -9,13 +9,14 @@ static void run__without_an_answer__ends_at_its_limit_and_slows_down(void **stat
 	server_has("n: 1\n");
 	agent_starts("timeout: 10s");
 	world.holds = true;
+	world.waits_for = "it hangs";
 	server_has("n: 2\n");
 	pull();
 	world_advance(9 * SECOND);
 	assert_true(core_status().running);
 	world_advance(2 * SECOND);
 	assert_false(core_status().running);
-	assert_error("request timed out after 10s");
+	assert_error("request timed out after 10s: it hangs");
 	assert_logged("the server timed out: keeping the current version, pulls slow down");
 	assert_in_range(core_status().next_pull_in_ms, HOUR, 2 * HOUR);
 	world.holds = false;

@@ -27,6 +27,7 @@
 #include "base/descriptors.h"
 #include "http/advice.h"
 #include "http/client.h"
+#include "http/result.h"
 #include "tests/unit/fixture/fault_memory.h"
 
 #define MAX_REQUEST (2u << 20)
@@ -665,6 +666,16 @@ static void timeout__before_a_connection__is_not_the_servers_load(void **state)
 				    "Failed to connect to x port 80 after 3001 ms"),
 		"no address of it answers: a firewall is on the way, or the host is down");
 	assert_string_equal(advice_find(CURLE_OPERATION_TIMEDOUT, 0, "Timeout was reached"), "");
+}
+
+static void transfer__whose_name_is_not_found_yet__waits_for_the_resolver(void **state)
+{
+	CURL *easy = curl_easy_init();
+
+	(void)state;
+	assert_string_equal(result_waits_for(easy, false),
+		"this host's resolver does not answer (/etc/resolv.conf), or its servers");
+	curl_easy_cleanup(easy);
 }
 
 static void failure__without_descriptors__is_this_hosts(void **state)
@@ -1713,6 +1724,7 @@ int main(void)
 		cmocka_unit_test(result__of_each_error__has_its_advice),
 		cmocka_unit_test(name__with_addresses_that_do_not_answer__is_asked_at_the_next),
 		cmocka_unit_test(timeout__before_a_connection__is_not_the_servers_load),
+		cmocka_unit_test(transfer__whose_name_is_not_found_yet__waits_for_the_resolver),
 		cmocka_unit_test(failure__without_descriptors__is_this_hosts),
 		cmocka_unit_test(certificates__that_are_examined__have_the_first_end),
 		cmocka_unit_test(result__of_a_body_over_the_limit__is_too_large),

@@ -102,6 +102,12 @@ static void free_transfer(struct transfer *t)
 	free(t);
 }
 
+const char *http_client_waits_for(const struct transfer *t)
+{
+	(void)t;
+	return "it hangs";
+}
+
 void http_client_cancel(struct transfer *t)
 {
 	unlink_transfer(t);
@@ -550,6 +556,9 @@ static void login__of_many_that_wait__is_done_once(void **state)
 	assert_string_equal(net.first->url, LOGIN);
 	assert_string_equal(net.first->body, "me:secret");
 	assert_string_equal(net.first->user, "");
+	assert_string_equal(exchange_waits_for(c[0].x), "it hangs");
+	assert_string_equal(exchange_waits_for(c[1].x),
+		"another request is logging in at its server, which does not end");
 	answer(LOGIN, 200, "t1 0");
 	assert_int_equal(net.started, 6);
 	for (size_t i = 0; i < 5; i++) {

@@ -832,7 +832,10 @@ static void give_up__in_the_middle__ends_all_and_tells_nobody(void **state)
 	assert_int_equal(loop_run(s.loop), 0);
 	assert_int_equal(in_flight(&s, 0), 1);
 	assert_int_equal(in_flight(&s, 1), 1);
+	assert_string_equal(
+		pull_waits_for(r.g), "the server has taken the request, and does not answer");
 	assert_false(pull_give_up(r.g)); /* there is no other address */
+	assert_null(pull_waits_for(r.g));
 	assert_idle(&s);
 	assert_int_equal(r.ended, 0);
 	assert_false(pull_showed(r.g));
