@@ -37,7 +37,7 @@ struct pull {
 	bool instead; /* of a bootstrap or a rollout: a second pull of its config */
 	enum kind_cause cause;
 	const struct pull_source *failed;   /* whose failure it is; NULL = none's */
-	const struct pull_source *blamed;   /* the same of the last run that failed */
+	const struct pull_source *blamed;   /* the same of the last run that ended */
 	struct http_client_response *offer; /* NULL = none */
 	uint64_t offer_until_ms;
 	size_t left; /* parts that are not done */
@@ -94,6 +94,7 @@ static void blame_source(struct pull_source *p)
 static void pull_done(struct pull *pull, enum pull_outcome outcome, const char *why)
 {
 	pull->running = false;
+	pull->blamed = pull->failed;
 	for (size_t i = 0; i < pull->count; i++)
 		cancel_part(&pull->sources[i]);
 	pull->calls->run_ended(pull->arg, outcome, why);

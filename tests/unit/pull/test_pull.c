@@ -692,6 +692,9 @@ static void pull__of_which_one_fails__ends_all_others_and_is_told_once(void **st
 	web_put(&s.b, "/3", 200, NULL, "c: 3\n");
 	assert_pulls(&r, PULL_NEW, "");
 	assert_int_equal(r.begun, 2);
+	snprintf(url, sizeof(url), "%s/1", s.a.url);
+	pull_failed_url(r.g, failed_url); /* what fails now is none's */
+	assert_string_equal(failed_url, url);
 	close_run(&s, &r);
 }
 
