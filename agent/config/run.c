@@ -299,17 +299,15 @@ static void limit_passed(void *arg)
 	struct config *c = arg;
 	bool asking = c->run.state == RUN_ASKING;
 	const struct pull *pull = asking ? c->run.rollout : c->run.pull;
-	char why[FILE_WHY], text[24];
-	const char *waits_for;
+	char why[FILE_WHY], text[24], waits_for[FILE_WHY];
 
 	if (pull_reading(pull)) { /* no server is late */
 		run_start_limit(c);
 		return;
 	}
-	waits_for = pull_waits_for(pull);
-	snprintf(why, sizeof(why), "request timed out after %s%s%s",
-		settings_duration_text(c->settings->timeout_ms, text), waits_for ? ": " : "",
-		waits_for ? waits_for : "");
+	pull_waits_for(pull, waits_for);
+	snprintf(why, sizeof(why), "request timed out after %s%.400s",
+		settings_duration_text(c->settings->timeout_ms, text), waits_for);
 	c->run.soon = !asking && pull_give_up(c->run.pull);
 	if (asking)
 		rollout_gate_give_up(c, why);

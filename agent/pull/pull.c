@@ -591,15 +591,21 @@ bool pull_give_up(struct pull *pull)
 	return ready;
 }
 
-const char *pull_waits_for(const struct pull *pull)
+void pull_waits_for(const struct pull *pull, char ret_text[FILE_WHY])
 {
-	for (size_t i = 0; i < pull->count; i++) {
-		const struct exchange *x = pull->sources[i].exchange;
+	const char *what = NULL;
 
-		if (x && !exchange_held(x))
-			return exchange_waits_for(x);
+	ret_text[0] = '\0';
+	for (size_t i = 0; i < pull->count && !what; i++) {
+		const struct pull_source *p = &pull->sources[i];
+
+		what = p->exchange && !exchange_held(p->exchange) ? exchange_waits_for(p->exchange)
+								  : NULL;
+		if (what && pull->count > 1)
+			snprintf(ret_text, FILE_WHY, ": %.100s: %s", LOG_URL(p->path), what);
+		else if (what)
+			snprintf(ret_text, FILE_WHY, ": %s", what);
 	}
-	return NULL;
 }
 
 bool pull_reading(const struct pull *pull)

@@ -77,8 +77,9 @@ const struct version *pull_held(const struct pull *pull);
 /* The time limit has passed: cancels all transfers; run_ended() is not called. True when another
  * address is ready for a part that waited. */
 bool pull_give_up(struct pull *pull);
-/* What the first of its requests waits for, and where to look; NULL = that is not known. */
-const char *pull_waits_for(const struct pull *pull);
+/* ": PATH: " and what the first of its requests that runs waits for, and where to look; without the
+ * path where there is one document; "" = that is not known. */
+void pull_waits_for(const struct pull *pull, char ret_text[FILE_WHY]);
 /* True when no server is waited for: the answers are being read here. */
 bool pull_reading(const struct pull *pull);
 /* A watch brought this answer to the request for the only document, which is copied: a run that

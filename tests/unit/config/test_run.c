@@ -9,7 +9,7 @@ static void run__without_an_answer__ends_at_its_limit_and_slows_down(void **stat
 	server_has("n: 1\n");
 	agent_starts("timeout: 10s");
 	world.holds = true;
-	world.waits_for = "it hangs";
+	world.waits_for = ": it hangs";
 	server_has("n: 2\n");
 	pull();
 	world_advance(9 * SECOND);
