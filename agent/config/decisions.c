@@ -110,7 +110,7 @@ bool decisions_read_rules(struct config *c)
 {
 	bool forgiven = forgive_wrong_clock(c);
 	bool known = c->decisions.rules_known;
-	char why[FILE_WHY], before[DIGEST_HEX];
+	char why[FILE_WHY], before[VERIFY_ID];
 
 	snprintf(before, sizeof(before), "%s", verify_id(c->decisions.checks));
 	c->decisions.rules_known = validation_prepare(c, why) == 0;

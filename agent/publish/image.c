@@ -32,7 +32,7 @@
 
 struct image {
 	const struct sys *sys;
-	char *dir, *name;            /* name: NAME.snap */
+	const char *dir;
 	_Atomic(struct page *) page; /* the worker may replace it */
 	struct page *old_page;       /* that was removed; readers may have it; NULL = none was */
 	ino_t page_ino;              /* 0: its memory is lost */
@@ -47,6 +47,7 @@ struct image {
 	struct timespec mtime;
 	_Atomic(void *) replaced, leaving; /* files that readers had, mapped; NULL = none */
 	struct prepared *prepared;         /* by image_prepare(); NULL = nothing is */
+	char name[];                       /* NAME.snap */
 };
 
 struct prepared {
@@ -410,20 +411,19 @@ int image_keep_page(struct image *i, char why[FILE_WHY])
 int image_open(const struct sys *sys, const char *runtime_dir, const char *name,
 	struct sweep *sweep, struct image **ret_image, char why[FILE_WHY])
 {
-	struct image *i = calloc(1, sizeof(*i));
+	size_t size = strlen(name) + sizeof(".snap");
+	struct image *i = calloc(1, sizeof(*i) + size);
 	char name_of_page[NAME_MAX + 1];
 	struct page *page = NULL;
-	int r = -ENOMEM, dir = -1;
+	int r, dir;
 
-	if (i) {
-		i->sys = sys;
-		i->dir = strdup(runtime_dir);
-		if (asprintf(&i->name, "%s.snap", name) < 0)
-			i->name = NULL;
-	}
 	snprintf(why, FILE_WHY, "out of memory");
-	if (i && i->dir && i->name)
-		r = dir = open_runtime_dir(i, why);
+	if (!i)
+		return -ENOMEM;
+	i->sys = sys;
+	i->dir = runtime_dir;
+	snprintf(i->name, size, "%s.snap", name);
+	r = dir = open_runtime_dir(i, why);
 	if (dir >= 0) {
 		i->in_memory = file_in_memory(dir);
 		sweep_clean(sweep, sys, dir, i->name);
@@ -457,8 +457,6 @@ void image_close(struct image *i)
 	drop_mapping(i->old_page);
 	drop_mapping(i->replaced);
 	drop_mapping(i->leaving);
-	free(i->dir);
-	free(i->name);
 	free(i);
 }
 

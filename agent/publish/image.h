@@ -16,7 +16,7 @@
 struct image;
 
 /* Opens (makes) the control page and removes temporary files (sweep: that of the start, or NULL).
- */
+ * runtime_dir is borrowed until image_close(). */
 int image_open(const struct sys *sys, const char *runtime_dir, const char *name,
 	struct sweep *sweep, struct image **ret_image, char why[FILE_WHY]);
 void image_close(struct image *i);

@@ -20,7 +20,7 @@ struct verify {
 	const struct sys *sys;
 	const struct settings_config *config;
 	struct schema_files *schema; /* NULL: none is configured */
-	char id[DIGEST_HEX];
+	char id[VERIFY_ID];
 };
 
 const char *verify_check_name(enum verify_check check)
@@ -51,6 +51,7 @@ static void add_layers(struct buffer *b, const struct settings_config *c)
 static int make_id(struct verify *v)
 {
 	const struct settings_config *c = v->config;
+	char digest[DIGEST_HEX];
 	struct buffer b;
 	int r;
 
@@ -70,7 +71,9 @@ static int make_id(struct verify *v)
 	add_texts(&b, "check", c->check.argv);
 	r = buffer_append_string(&b, v->schema ? schema_files_digest(v->schema) : "");
 	if (r == 0)
-		r = digest_sha256(b.data, b.len, NULL, 0, v->id);
+		r = digest_sha256(b.data, b.len, NULL, 0, digest);
+	if (r == 0)
+		snprintf(v->id, sizeof(v->id), "%.*s", VERIFY_ID - 1, digest);
 	buffer_fini(&b);
 	return r;
 }

@@ -15,6 +15,7 @@
 #include "base/sys.h"
 
 #define VERIFY_WHY 2048
+#define VERIFY_ID 33 /* half of a digest, and the NUL */
 
 enum verify_check {
 	CHECK_SYNTAX,
