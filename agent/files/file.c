@@ -37,6 +37,11 @@ static const struct {
 	{EACCES, ": the agent's user must be able to write there",
 		": the agent's user must be able to read it"},
 	{EPERM, ": what is there belongs to another user, or is immutable", ""},
+	{ENOTSUP,
+		": its file system keeps no modes; mount it with a stricter umask, or name another "
+		"place",
+		""},
+	{EFBIG, ": raise the limit of the size of files (LimitFSIZE)", ""},
 	{EIO, ": the disk fails", ": the disk fails"},
 	{EMFILE, ": raise the limit of open files (LimitNOFILE)",
 		": raise the limit of open files (LimitNOFILE)"},
@@ -91,12 +96,30 @@ static int write_whole(const struct sys *sys, int fd, const char *data, size_t l
 	return 0;
 }
 
+/* A file system without modes (exFAT, CIFS) gives a new file its own: nothing is written to it. */
+static int refuse_wider_mode(int dir, int fd, const char *name, mode_t mode, char why[FILE_WHY])
+{
+	char what[64];
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return explain_file_error(why, "cannot look at", dir, name, errno);
+	if (!(st.st_mode & ~mode & 066))
+		return 0;
+	snprintf(what, sizeof(what), "the mode would be %04o, not %04o, of",
+		(unsigned)(st.st_mode & 0777), (unsigned)mode);
+	return explain_file_error(why, what, dir, name, ENOTSUP);
+}
+
 /* Writes the open temporary file: all steps up to the rename. */
 static int fill_temporary(const struct sys *sys, int dir, int fd, const char *name,
 	const void *data, size_t len, const struct file_options *o, char why[FILE_WHY])
 {
-	int r = write_whole(sys, fd, data, len);
+	int r = refuse_wider_mode(dir, fd, name, o->mode, why);
 
+	if (r)
+		return r;
+	r = write_whole(sys, fd, data, len);
 	if (r)
 		return explain_file_error(why, "cannot write", dir, name, -r);
 	if ((o->uid != (uid_t)-1 || o->gid != (gid_t)-1) && sys->fchown(fd, o->uid, o->gid)) {
