@@ -4,6 +4,7 @@
  * starts again with a new one.
  */
 #include "files/file.h"
+#include "files/name_case.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -66,18 +67,25 @@ void file_remedy(char remedy[FILE_REMEDY], int error, bool reading)
 	snprintf(remedy, FILE_REMEDY, "%s%s%s", strerror(error), advice, user);
 }
 
+void file_show_dir(char text[FILE_DIR], int dir)
+{
+	char link[32];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
+	n = readlink(link, text, FILE_DIR - 2);
+	snprintf(&text[n > 0 ? n : 0], 2, "%s", n > 0 ? "/" : "");
+}
+
 /* "WHAT DIRECTORY/NAME: REMEDY" */
 static int explain_file_error(
 	char why[FILE_WHY], const char *what, int dir, const char *name, int error)
 {
-	char link[32], path[200], remedy[FILE_REMEDY];
-	ssize_t n;
+	char path[FILE_DIR], remedy[FILE_REMEDY];
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
-	n = readlink(link, path, sizeof(path) - 1);
-	path[n > 0 ? n : 0] = '\0';
+	file_show_dir(path, dir);
 	file_remedy(remedy, error, false);
-	snprintf(why, FILE_WHY, "%s %s%s%.100s: %s", what, path, n > 0 ? "/" : "", name, remedy);
+	snprintf(why, FILE_WHY, "%s %s%.100s: %s", what, path, name, remedy);
 	return -error;
 }
 
@@ -158,8 +166,11 @@ static int create_temporary(
 int file_prepare(const struct sys *sys, int dir, const char *name, const void *data, size_t len,
 	const struct file_options *o, char temporary[NAME_MAX + 1], char why[FILE_WHY])
 {
-	int r, fd = create_temporary(sys, dir, name, temporary);
+	int fd, r = name_case_check(sys, dir, name, why);
 
+	if (r)
+		return r;
+	fd = create_temporary(sys, dir, name, temporary);
 	if (fd < 0)
 		return explain_file_error(why, "cannot make a new file for", dir, name, errno);
 	r = fill_temporary(sys, dir, fd, name, data, len, o, why);
