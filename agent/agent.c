@@ -263,10 +263,11 @@ static int start_push(
 	free(topics);
 	free(endpoints);
 	if (r)
-		snprintf(why, FILE_WHY, "cannot start the push channel: %s",
+		snprintf(why, FILE_WHY, "cannot start the push channel: %s%s",
 			r == -EOPNOTSUPP ? "libzmq was built without CURVE, which the "
 					   "configuration asks for: install one that has it"
-					 : strerror(-r));
+					 : strerror(-r),
+			sys_advice(-r));
 	return r;
 }
 

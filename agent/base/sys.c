@@ -2,6 +2,7 @@
  * so callers set it by descriptor. */
 #include "base/sys.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -135,6 +136,21 @@ const struct sys sys_real = {
 void sys_forbid_dumps(void)
 {
 	prctl(PR_SET_DUMPABLE, 0);
+}
+
+const char *sys_advice(int error)
+{
+	switch (error) {
+	case EAGAIN:
+		return ": raise the limit of processes (TasksMax, pids.max)";
+	case EMFILE:
+		return ": raise the limit of open files (LimitNOFILE)";
+	case EPERM:
+	case ENOSYS:
+		return ": a sandbox (seccomp) denies it, or the kernel is older than 5.3";
+	default:
+		return "";
+	}
 }
 
 uint64_t sys_random_upto(const struct sys *sys, uint64_t bound)
