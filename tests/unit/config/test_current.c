@@ -142,6 +142,7 @@ static void file__without_inotify__is_restored_while_the_server_is_down(void **s
 	assert_shows("n: 1\n");
 	assert_int_equal(access(path, R_OK), 0);
 	assert_logged("seen at the interval");
+	assert_int_equal(world.renewed, 2); /* of the file and the snapshot */
 }
 
 static void file__touched_while_a_pull_fails__is_restored(void **state)
