@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/inotify.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 
@@ -360,6 +362,33 @@ static void agent__without_memory__does_not_begin_and_leaves_nothing(void **stat
 	scratch_close(dir);
 }
 
+static bool no_inotify;
+
+int inotify_init1(int flags)
+{
+	errno = EMFILE;
+	return no_inotify ? -1 : (int)syscall(SYS_inotify_init1, flags);
+}
+
+static void agent__without_inotify__begins_and_says_so(void **state)
+{
+	struct captured errors;
+	char text[1024];
+
+	(void)state;
+	scratch_open(dir, scratch_memory());
+	errors = captured_begin(STDERR_FILENO);
+	no_inotify = true;
+	assert_false(open_agent());
+	no_inotify = false;
+	captured_read(&errors, text, sizeof(text));
+	captured_end(&errors);
+	scratch_close(dir);
+	assert_non_null(strstr(text,
+		"files cannot be watched: changes by others are seen at the interval "
+		"why=\"no inotify instance is left: raise fs.inotify.max_user_instances\"\n"));
+}
+
 static bool new_reconfigure(void)
 {
 	struct agent a = {.path = "/nowhere.yaml"};
@@ -410,6 +439,7 @@ int main(void)
 		cmocka_unit_test(apply__without_memory__says_so),
 		cmocka_unit_test(reconfigure__without_memory__is_none),
 		cmocka_unit_test(agent__without_memory__does_not_begin_and_leaves_nothing),
+		cmocka_unit_test(agent__without_inotify__begins_and_says_so),
 	};
 
 	return fault_memory_run(tests, 3);
