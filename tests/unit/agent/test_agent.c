@@ -175,7 +175,9 @@ static void push__that_cannot_start__says_why(void **state)
 		int error;
 		const char *why;
 	} rows[] = {
-		{-EMFILE, "cannot start the push channel: Too many open files"},
+		{-EMFILE, "cannot start the push channel: Too many open files: raise the limit of "
+			  "open "
+			  "files (LimitNOFILE)"},
 		{-EOPNOTSUPP,
 			"cannot start the push channel: libzmq was built without CURVE, which the "
 			"configuration asks for: install one that has it"},
@@ -228,7 +230,7 @@ static void start__where_a_channel_cannot_be__fails_and_says_why(void **state)
 			"cannot serve the control API why=\"no such socket\"\n"},
 		{0, -EMFILE, -EMFILE, 0,
 			"cannot start why=\"cannot start the push channel: Too many open "
-			"files\"\n"},
+			"files: raise the limit of open files (LimitNOFILE)\"\n"},
 		{0, 0, 0, 1, ""},
 	};
 	struct settings settings = {.push = two_endpoints, .push_count = 2};
