@@ -196,21 +196,16 @@ static void bytes_noticed(void *arg, const char *cause)
 		drift_noticed(c, cause);
 }
 
-/* A drifted image gets its page with the repair. */
-static int repair_image(struct config *c, char why[FILE_WHY])
-{
-	return c->current.image && image_is_current(c->current.image)
-		       ? image_keep_page(c->current.image, why)
-		       : 0;
-}
-
 int current_confirm(struct config *c, char why[FILE_WHY])
 {
+	struct image *image = c->current.image;
+
 	if (c->step.publishing)
 		return 0;
 	watch_places(c);
 	c->current.drift_cause = "seen at the interval";
-	return repair_image(c, why);
+	/* a drifted image gets its page with the repair */
+	return image && image_is_current(image) ? image_keep_page(image, why) : 0;
 }
 
 /* ---- what it is composed with ---- */

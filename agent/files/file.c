@@ -4,7 +4,6 @@
  * starts again with a new one.
  */
 #include "files/file.h"
-#include "files/name_case.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -166,11 +165,8 @@ static int create_temporary(
 int file_prepare(const struct sys *sys, int dir, const char *name, const void *data, size_t len,
 	const struct file_options *o, char temporary[NAME_MAX + 1], char why[FILE_WHY])
 {
-	int fd, r = name_case_check(sys, dir, name, why);
+	int r, fd = create_temporary(sys, dir, name, temporary);
 
-	if (r)
-		return r;
-	fd = create_temporary(sys, dir, name, temporary);
 	if (fd < 0)
 		return explain_file_error(why, "cannot make a new file for", dir, name, errno);
 	r = fill_temporary(sys, dir, fd, name, data, len, o, why);

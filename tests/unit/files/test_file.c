@@ -309,20 +309,6 @@ static void replace__where_modes_are_not_kept__lets_nobody_read_more(void **stat
 	}
 }
 
-static int stat_the_one_file(int at, const char *name, struct stat *ret_st, int flags)
-{
-	(void)name;
-	return fstatat(at, "web.yaml", ret_st, flags);
-}
-
-static void replace__of_a_file_that_is_listed_in_another_case__changes_nothing(void **state)
-{
-	(void)state;
-	sys.fstatat = stat_the_one_file;
-	assert_int_equal(file_replace(&sys, dir_fd, "WEB.yaml", "n: 2", 4, &plain, why), -EEXIST);
-	assert_alone("n: 1\n");
-}
-
 static void replace__that_is_visible_but_not_on_the_disk__says_so(void **state)
 {
 	struct file_options o = plain;
@@ -662,7 +648,6 @@ int main(void)
 		CASE(replace__takes_the_steps_in_this_order),
 		CASE(replace__where_a_step_fails__says_which_and_changes_nothing),
 		CASE(replace__where_modes_are_not_kept__lets_nobody_read_more),
-		CASE(replace__of_a_file_that_is_listed_in_another_case__changes_nothing),
 		CASE(replace__that_is_visible_but_not_on_the_disk__says_so),
 		CASE(replace__with_calls_that_do_half__does_the_whole),
 		CASE(replace__by_writes_of_nothing__is_an_error),
