@@ -131,8 +131,7 @@ static void blame_host(struct http_client_response *r, const char *said)
 
 	if (r->sent || (r->result != HTTP_CLIENT_NETWORK && r->result != HTTP_CLIENT_PROTOCOL))
 		return;
-	if (strstr(said, "thread failed to start")) {
-		r->result = HTTP_CLIENT_HOST;
+	if (strstr(said, "thread failed to start")) { /* another address may need no look-up */
 		snprintf(r->message, sizeof(r->message), "cannot look up the server's name: %s%s",
 			strerror(EAGAIN), sys_advice(EAGAIN));
 		return;

@@ -727,7 +727,7 @@ int pthread_create(
 	return real(ret, attributes, start_it, arg);
 }
 
-static void failure__without_a_thread_for_the_name__is_this_hosts(void **state)
+static void failure__without_a_thread_for_the_name__says_so(void **state)
 {
 	struct http_client_request q;
 	struct client c = {NULL};
@@ -740,7 +740,7 @@ static void failure__without_a_thread_for_the_name__is_this_hosts(void **state)
 	no_threads = true;
 	run(&c, &s, &q);
 	no_threads = false;
-	assert_int_equal(c.response.result, HTTP_CLIENT_HOST);
+	assert_int_equal(c.response.result, HTTP_CLIENT_NETWORK);
 	assert_string_equal(c.response.message,
 		"cannot look up the server's name: Resource temporarily unavailable: raise the "
 		"limit of processes (TasksMax, pids.max)");
@@ -1748,7 +1748,7 @@ int main(void)
 		cmocka_unit_test(name__with_addresses_that_do_not_answer__is_asked_at_the_next),
 		cmocka_unit_test(timeout__before_a_connection__is_not_the_servers_load),
 		cmocka_unit_test(failure__without_descriptors__is_this_hosts),
-		cmocka_unit_test(failure__without_a_thread_for_the_name__is_this_hosts),
+		cmocka_unit_test(failure__without_a_thread_for_the_name__says_so),
 		cmocka_unit_test(certificates__that_are_examined__have_the_first_end),
 		cmocka_unit_test(result__of_a_body_over_the_limit__is_too_large),
 		cmocka_unit_test(answer__that_may_mean_two_things__is_refused),
