@@ -263,10 +263,11 @@ static int start_push(
 	free(topics);
 	free(endpoints);
 	if (r)
-		snprintf(why, FILE_WHY, "cannot start the push channel: %s",
+		snprintf(why, FILE_WHY, "cannot start the push channel: %s%s",
 			r == -EOPNOTSUPP ? "libzmq was built without CURVE, which the "
 					   "configuration asks for: install one that has it"
-					 : strerror(-r));
+					 : strerror(-r),
+			sys_advice(-r));
 	return r;
 }
 
@@ -588,7 +589,10 @@ int agent_open(struct agent *a, const struct settings *settings)
 	a->settings = calloc(1, sizeof(*a->settings));
 	if (!a->transport || !a->worker || !a->check || !a->backoffs || !a->settings)
 		return log_shortage(errno ? -errno : -ENOMEM);
-	a->drift = a->once ? NULL : file_watch_new(a->loop); /* without it the intervals do */
+	a->drift = a->once ? NULL : file_watch_new(a->loop);
+	if (!a->drift && !a->once)
+		log_warn("files cannot be watched: changes by others are seen at the interval",
+			"why", file_watch_explain(errno));
 	trigger_queue_init(&a->queue, wake_loop, a->loop);
 	loop_on_wake(a->loop, take_triggers, a);
 	loop_on_resume(a->loop, on_resume, a);

@@ -5,9 +5,22 @@
 #include "init.h"
 
 #include <signal.h>
+#include <string.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include "base/log.h"
+
+/* Its own log ends without a word. */
+static int note_kill(int signal)
+{
+	log_err("the agent was killed: nothing is pulled until it is started again", "signal",
+		strsignal(signal), "why",
+		signal == SIGKILL ? "memory was short, where nobody else killed it: raise its limit"
+				  : NULL);
+	return 128 + signal;
+}
 
 /* Reaps all ended children. Returns the exit code of `child` if it was one of them, else -1. */
 static int reap_orphans(pid_t child)
@@ -17,7 +30,8 @@ static int reap_orphans(pid_t child)
 
 	while ((pid = waitpid(-1, &status, WNOHANG)) > 0)
 		if (pid == child)
-			code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+			code = WIFEXITED(status) ? WEXITSTATUS(status)
+						 : note_kill(WTERMSIG(status));
 	return code;
 }
 

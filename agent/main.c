@@ -11,6 +11,7 @@
 
 #include "agent.h"
 #include "init.h"
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "lib/buffer.h"
 #include "push/subscriber.h"
@@ -347,8 +348,10 @@ int main(int argc, char **argv)
 		.opens = watched_files_add,
 		.opens_arg = &a.files_read};
 	bool test = false;
-	int r = parse_options(argc, argv, &a, &test);
+	int r;
 
+	descriptors_keep_standard();
+	r = parse_options(argc, argv, &a, &test);
 	log_find_reader();
 	if (r >= 0)
 		return r;

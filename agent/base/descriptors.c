@@ -60,6 +60,17 @@ int descriptors_check(const struct descriptors_need *needs, size_t count, char w
 	return -EMFILE;
 }
 
+void descriptors_keep_standard(void)
+{
+	int fd;
+
+	do
+		fd = open("/", O_PATH | O_CLOEXEC);
+	while (fd >= 0 && fd < STDERR_FILENO);
+	if (fd > STDERR_FILENO)
+		close(fd);
+}
+
 int descriptors_try(void)
 {
 	int fds[DESCRIPTORS_TRIED], r = 0;

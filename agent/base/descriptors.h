@@ -23,6 +23,11 @@ struct descriptors_need {
 int descriptors_check(
 	const struct descriptors_need *needs, size_t count, char why[DESCRIPTORS_WHY]);
 
+/* Opens standard input, output and error where they are closed, so that nothing else gets their
+ * numbers, and with them what is logged or printed. Reading and writing still fail (EBADF), and
+ * programs that are started find them closed. */
+void descriptors_keep_standard(void);
+
 /* Opens as many sockets as a request needs, DESCRIPTORS_TRIED, and closes them again: some
  * libraries say only that it failed. 0, or what the kernel says (-EMFILE, -ENFILE, -ENOBUFS,
  * -ENOMEM). */

@@ -2,7 +2,10 @@
  * so callers set it by descriptor. */
 #include "base/sys.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -40,13 +43,26 @@ static int64_t real_wall_ms(void)
 	return (int64_t)(clock_us(CLOCK_REALTIME) / 1000);
 }
 
+/* Where a sandbox denies getrandom(). Nothing is safe without: the process ends. */
+static uint64_t read_random_device(void)
+{
+	uint64_t n = 0;
+	int fd = open("/dev/urandom", O_RDONLY | O_CLOEXEC);
+	bool known = fd >= 0 && read(fd, &n, sizeof(n)) == sizeof(n);
+
+	assert(known);
+	close(fd);
+	return n;
+}
+
 static uint64_t real_random(void)
 {
 	uint64_t n = 0;
 
 	/* up to 256 bytes are never cut short, once the kernel's pool is ready */
 	while (getrandom(&n, sizeof(n), 0) != sizeof(n))
-		;
+		if (errno != EINTR)
+			return read_random_device();
 	return n;
 }
 
@@ -135,6 +151,21 @@ const struct sys sys_real = {
 void sys_forbid_dumps(void)
 {
 	prctl(PR_SET_DUMPABLE, 0);
+}
+
+const char *sys_advice(int error)
+{
+	switch (error) {
+	case EAGAIN:
+		return ": raise the limit of processes (TasksMax, pids.max)";
+	case EMFILE:
+		return ": raise the limit of open files (LimitNOFILE)";
+	case EPERM:
+	case ENOSYS:
+		return ": a sandbox (seccomp) denies it, or the kernel is older than 5.3";
+	default:
+		return "";
+	}
 }
 
 uint64_t sys_random_upto(const struct sys *sys, uint64_t bound)

@@ -52,6 +52,8 @@ uint64_t sys_thread_us(void);
 /* Allows only root to dump or debug this process, whose memory holds secrets for moments. Ends with
  * an exec. */
 void sys_forbid_dumps(void);
+/* What to do where a call failed that needs only limits and the kernel: ": raise ...", or "". */
+const char *sys_advice(int error);
 /* A random number in [0, bound]; 0 when bound is 0. */
 uint64_t sys_random_upto(const struct sys *sys, uint64_t bound);
 

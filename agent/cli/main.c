@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/descriptors.h"
 #include "base/log.h"
 #include "push/subscriber.h"
 #include "settings/settings.h"
@@ -132,6 +133,7 @@ int main(int argc, char **argv)
 	const struct command *c = find_command(name);
 	char help[] = "--help";
 
+	descriptors_keep_standard();
 	log_find_reader();
 	setlocale(LC_CTYPE, "C.UTF-8"); /* for the width of characters: all texts are UTF-8 */
 	client_choose_runtime_dir();

@@ -278,7 +278,8 @@ void current_start(struct config *c);
 void current_started(struct config *c);
 void current_retire(struct config *c);
 void current_fini(struct config *c);
-/* The server has confirmed the current version: its places are looked at next. 0, or -errno with a
+/* A pull has ended: the places of the current version are looked at next, which inotify may not
+ * have seen change (a mount, another directory under the name). 0, or -errno with a
  * sentence. */
 int current_confirm(struct config *c, char why[FILE_WHY]);
 /* Looks at the published files, if somebody may have changed them. */

@@ -34,29 +34,37 @@ static void watch_bytes(struct config *c)
 	file_watch_add_bytes(c->env->drift, &c->current.bytes_drift, c->settings->file);
 }
 
-/* Watches the published files; without inotify they are checked at each interval. */
-static void watch_drift(struct config *c)
+/* Watches what the directories are by now. */
+static void watch_places(struct config *c)
 {
 	const struct settings_config *s = c->settings;
 
-	if (!c->env->drift || s->drift == SETTINGS_LEAVE || c->current.watching_drift)
+	if (!c->current.watching_drift)
 		return;
-	c->current.watching_drift = true;
-	c->current.file_drift = (struct file_watch_entry){.noticed = drift_noticed, .arg = c};
-	c->current.image_drift = c->current.file_drift;
 	if (s->file) {
 		const char *slash = strrchr(s->file, '/');
 		char *dir = strndup(s->file, slash > s->file ? (size_t)(slash - s->file) : 1);
 
 		if (dir)
-			file_watch_add(c->env->drift, &c->current.file_drift, dir, slash + 1);
+			file_watch_renew(c->env->drift, &c->current.file_drift, dir, slash + 1);
 		free(dir);
 	} else if (s->dir) {
-		file_watch_add(c->env->drift, &c->current.file_drift, s->dir, NULL);
+		file_watch_renew(c->env->drift, &c->current.file_drift, s->dir, NULL);
 	}
 	if (c->current.image)
-		file_watch_add(c->env->drift, &c->current.image_drift, c->env->runtime_dir,
+		file_watch_renew(c->env->drift, &c->current.image_drift, c->env->runtime_dir,
 			image_name(c->current.image));
+}
+
+/* Watches the published files; without inotify they are checked at each interval. */
+static void watch_drift(struct config *c)
+{
+	if (!c->env->drift || c->settings->drift == SETTINGS_LEAVE || c->current.watching_drift)
+		return;
+	c->current.watching_drift = true;
+	c->current.file_drift = (struct file_watch_entry){.noticed = drift_noticed, .arg = c};
+	c->current.image_drift = c->current.file_drift;
+	watch_places(c);
 	watch_bytes(c);
 }
 
@@ -188,20 +196,16 @@ static void bytes_noticed(void *arg, const char *cause)
 		drift_noticed(c, cause);
 }
 
-/* A drifted image gets its page with the repair. */
-static int repair_image(struct config *c, char why[FILE_WHY])
-{
-	return c->current.image && image_is_current(c->current.image)
-		       ? image_keep_page(c->current.image, why)
-		       : 0;
-}
-
 int current_confirm(struct config *c, char why[FILE_WHY])
 {
+	struct image *image = c->current.image;
+
 	if (c->step.publishing)
 		return 0;
+	watch_places(c);
 	c->current.drift_cause = "seen at the interval";
-	return repair_image(c, why);
+	/* a drifted image gets its page with the repair */
+	return image && image_is_current(image) ? image_keep_page(image, why) : 0;
 }
 
 /* ---- what it is composed with ---- */

@@ -111,9 +111,10 @@ static bool begin_bootstrap(void *arg)
 static void pull_failed(
 	struct config *c, enum supervisor_outcome outcome, const char *what, const char *why)
 {
-	char both[FILE_WHY];
+	char both[FILE_WHY], here[FILE_WHY];
 
 	c->status.failed_here = false;
+	(void)current_confirm(c, here); /* the server's failure is what is reported */
 	if (!c->run.bootstrapping)
 		c->run.cause = pull_cause(c->run.pull);
 	c->run.failed_by_rollout = false;

@@ -37,6 +37,11 @@ static const struct {
 	{EACCES, ": the agent's user must be able to write there",
 		": the agent's user must be able to read it"},
 	{EPERM, ": what is there belongs to another user, or is immutable", ""},
+	{ENOTSUP,
+		": its file system keeps no modes; mount it with a stricter umask, or name another "
+		"place",
+		""},
+	{EFBIG, ": raise the limit of the size of files (LimitFSIZE)", ""},
 	{EIO, ": the disk fails", ": the disk fails"},
 	{EMFILE, ": raise the limit of open files (LimitNOFILE)",
 		": raise the limit of open files (LimitNOFILE)"},
@@ -61,18 +66,25 @@ void file_remedy(char remedy[FILE_REMEDY], int error, bool reading)
 	snprintf(remedy, FILE_REMEDY, "%s%s%s", strerror(error), advice, user);
 }
 
+void file_show_dir(char text[FILE_DIR], int dir)
+{
+	char link[32];
+	ssize_t n;
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
+	n = readlink(link, text, FILE_DIR - 2);
+	snprintf(&text[n > 0 ? n : 0], 2, "%s", n > 0 ? "/" : "");
+}
+
 /* "WHAT DIRECTORY/NAME: REMEDY" */
 static int explain_file_error(
 	char why[FILE_WHY], const char *what, int dir, const char *name, int error)
 {
-	char link[32], path[200], remedy[FILE_REMEDY];
-	ssize_t n;
+	char path[FILE_DIR], remedy[FILE_REMEDY];
 
-	snprintf(link, sizeof(link), "/proc/self/fd/%d", dir);
-	n = readlink(link, path, sizeof(path) - 1);
-	path[n > 0 ? n : 0] = '\0';
+	file_show_dir(path, dir);
 	file_remedy(remedy, error, false);
-	snprintf(why, FILE_WHY, "%s %s%s%.100s: %s", what, path, n > 0 ? "/" : "", name, remedy);
+	snprintf(why, FILE_WHY, "%s %s%.100s: %s", what, path, name, remedy);
 	return -error;
 }
 
@@ -91,12 +103,30 @@ static int write_whole(const struct sys *sys, int fd, const char *data, size_t l
 	return 0;
 }
 
+/* A file system without modes (exFAT, CIFS) gives a new file its own: nothing is written to it. */
+static int refuse_wider_mode(int dir, int fd, const char *name, mode_t mode, char why[FILE_WHY])
+{
+	char what[64];
+	struct stat st;
+
+	if (fstat(fd, &st))
+		return explain_file_error(why, "cannot look at", dir, name, errno);
+	if (!(st.st_mode & ~mode & 066))
+		return 0;
+	snprintf(what, sizeof(what), "the mode would be %04o, not %04o, of",
+		(unsigned)(st.st_mode & 0777), (unsigned)mode);
+	return explain_file_error(why, what, dir, name, ENOTSUP);
+}
+
 /* Writes the open temporary file: all steps up to the rename. */
 static int fill_temporary(const struct sys *sys, int dir, int fd, const char *name,
 	const void *data, size_t len, const struct file_options *o, char why[FILE_WHY])
 {
-	int r = write_whole(sys, fd, data, len);
+	int r = refuse_wider_mode(dir, fd, name, o->mode, why);
 
+	if (r)
+		return r;
+	r = write_whole(sys, fd, data, len);
 	if (r)
 		return explain_file_error(why, "cannot write", dir, name, -r);
 	if ((o->uid != (uid_t)-1 || o->gid != (gid_t)-1) && sys->fchown(fd, o->uid, o->gid)) {

@@ -23,6 +23,7 @@
 
 #define FILE_WHY 512
 #define FILE_REMEDY 160
+#define FILE_DIR 184
 
 struct file_options {
 	mode_t mode;
@@ -35,6 +36,8 @@ struct file_options {
 /* Writes the error's text and its remedy: "Permission denied: the agent's user must be able to
  * write there (it runs as user 110, group 110)". */
 void file_remedy(char remedy[FILE_REMEDY], int error, bool reading);
+/* The path of an open directory, with a slash at its end; "" where there is no /proc. */
+void file_show_dir(char text[FILE_DIR], int dir);
 /* Replaces dir/name by len bytes. 0; or -errno and nothing changed; or FILE_NOT_DURABLE: the new
  * content is in place, but fsync of the directory failed. */
 #define FILE_NOT_DURABLE 1

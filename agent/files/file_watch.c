@@ -200,6 +200,36 @@ int file_watch_add(
 	return 0;
 }
 
+int file_watch_renew(
+	struct file_watch *d, struct file_watch_entry *e, const char *dir, const char *name)
+{
+	const struct file_watch_entry before = *e;
+	int r, descriptor = inotify_add_watch(d->fd, dir, d->events);
+
+	if (descriptor < 0)
+		return -errno;
+	if (descriptor == before.descriptor)
+		return 0;
+	file_watch_remove(d, e);
+	*e = (struct file_watch_entry){.noticed = before.noticed, .arg = before.arg};
+	r = file_watch_add(d, e, dir, name);
+	return r ? r : 1;
+}
+
+const char *file_watch_explain(int error)
+{
+	switch (error) {
+	case EMFILE:
+		return "no inotify instance is left: raise fs.inotify.max_user_instances";
+	case ENOSPC:
+		return "no inotify watch is left: raise fs.inotify.max_user_watches";
+	case ENOENT:
+		return "its directory is not there";
+	default:
+		return strerror(error);
+	}
+}
+
 int file_watch_add_bytes(struct file_watch *d, struct file_watch_entry *e, const char *path)
 {
 	struct stat st;

@@ -35,6 +35,13 @@ void file_watch_creations(struct file_watch *d);
 /* Watches dir/name (NULL = all in it); borrows the name until the entry is removed. 0 or -errno. */
 int file_watch_add(
 	struct file_watch *d, struct file_watch_entry *e, const char *dir, const char *name);
+/* The same of an entry that is watched, or was to be: once more, where another directory is there
+ * by now (made late, replaced, mounted over). 1: it is another one; 0: as before; -errno: the old
+ * one, if any, stays. */
+int file_watch_renew(
+	struct file_watch *d, struct file_watch_entry *e, const char *dir, const char *name);
+/* What keeps from watching, and the remedy. Constant. */
+const char *file_watch_explain(int error);
 /* Watches the file itself, not its name: bytes that are written into it, or cut off, by somebody
  * who keeps it open; one entry a file. Ends with the file, which it reports ("changed"). 0 or
  * -errno: -EISDIR, it is no regular file. */

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sys.h"
 #include "process/process.h"
 #include "text/sentence.h"
 #include "verify/programs.h"
@@ -112,7 +113,8 @@ static void attempt_due(void *arg)
 
 	if (r == 0)
 		return;
-	snprintf(why, sizeof(why), "the probe cannot be started: %s", strerror(-r));
+	snprintf(why, sizeof(why), "the probe cannot be started: %s%s", strerror(-r),
+		sys_advice(-r));
 	attempt_ended(p, why);
 }
 

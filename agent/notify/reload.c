@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/sys.h"
 #include "lib/buffer.h"
 #include "files/file.h"
 #include "document/key_path.h"
@@ -209,7 +210,8 @@ static bool start_command(struct reload *r, const struct settings_rule *rule)
 
 	programs_environment_free(env);
 	if (error)
-		action_failed(r, "%.200s cannot be started: %s", rule->argv[0], strerror(-error));
+		action_failed(r, "%.200s cannot be started: %s%s", rule->argv[0], strerror(-error),
+			sys_advice(-error));
 	return error == 0;
 }
 

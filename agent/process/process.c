@@ -27,6 +27,7 @@
 #include "lib/buffer.h"
 #include "process/keeper.h"
 #include "base/log.h"
+#include "base/sys.h"
 
 #ifndef MFD_NOEXEC_SEAL /* Linux 6.3 */
 #define MFD_NOEXEC_SEAL 8u
@@ -95,13 +96,26 @@ static int make_program_env(struct plan *plan, char *const *more)
 	return 0;
 }
 
+/* A sandbox may have no /dev/null: then it is a pipe that nobody writes to. */
+static int open_no_input(void)
+{
+	int ends[2], fd = open("/dev/null", O_RDONLY | O_CLOEXEC);
+
+	if (fd >= 0)
+		return fd;
+	if (pipe2(ends, O_CLOEXEC))
+		return -1;
+	close(ends[1]);
+	return ends[0];
+}
+
 /* A descriptor to read data from. */
 static int open_input(const char *data, size_t len)
 {
 	int fd, error;
 
 	if (!data)
-		return open("/dev/null", O_RDONLY | O_CLOEXEC);
+		return open_no_input();
 	fd = memfd_create("pullet-input", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
 	if (fd < 0 && errno == EINVAL)
 		fd = memfd_create("pullet-input", MFD_CLOEXEC);
@@ -250,7 +264,7 @@ static const char *start_advice(int error)
 	case ENOEXEC:
 		return ": it is neither a program for this machine nor begins with #!";
 	default:
-		return "";
+		return sys_advice(error);
 	}
 }
 

@@ -25,6 +25,7 @@
 #include "lib/snapshot.h"
 #include "document/extent.h"
 #include "document/key_path.h"
+#include "files/name_case.h"
 #include "files/trusted.h"
 #include "publish/page_guard.h"
 
@@ -529,7 +530,8 @@ int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, 
 	}
 	options.ret_written = &p->written;
 	p->digest = snapshot_stamp(data, len, generation);
-	if (i->known || !file_holds(i->sys, dir, i->name, data, len))
+	r = name_case_check(i->sys, dir, i->name, why);
+	if (r == 0 && (i->known || !file_holds(i->sys, dir, i->name, data, len)))
 		r = file_prepare(i->sys, dir, i->name, data, len, &options, p->temporary, why);
 	if (r)
 		drop_prepared(i);

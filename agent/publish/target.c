@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "files/name_case.h"
 #include "files/trusted.h"
 
 struct identity { /* of the file as it was published; any change shows in one of these */
@@ -49,7 +50,10 @@ static int explain_target(
 static int check_target_file(const struct target *t, int fd, char why[FILE_WHY])
 {
 	struct stat dir, st;
+	int r = name_case_check(t->sys, fd, t->name, why);
 
+	if (r)
+		return r;
 	if (fstatat(fd, t->name, &st, AT_SYMLINK_NOFOLLOW))
 		return errno == ENOENT ? 0
 				       : explain_target(why, errno, "cannot look at",

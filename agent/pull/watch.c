@@ -48,6 +48,7 @@ struct watch {
 	struct watch_request *requests;
 	unsigned count;
 	bool full; /* logged */
+	struct log_limit local_limit;
 };
 
 static void begin_watch(void *arg);
@@ -312,19 +313,48 @@ static void file_noticed(void *arg, const char *cause)
 	item->changed(item->arg, NULL, 0, NULL);
 }
 
-/* Watches the directory: the file, or a link to it, is replaced. */
-static int add_file(struct watch *w, const struct settings_server *server, struct watch_item *item)
+static void log_file_watch(struct watch_item *item, const char *error)
 {
-	char path[4200], *slash;
+	struct watch *w = item->watcher;
+	unsigned suppressed = 0;
 
-	if (!w->drift)
-		return -ENOTSUP;
-	snprintf(path, sizeof(path), "%s%s", server->urls[0] + strlen("file://"), item->path);
+	if (!error)
+		log_info(
+			"watching again", "server", item->local->name, "path", LOG_URL(item->path));
+	else if (log_limit_pass_kind(
+			 &w->local_limit, loop_now_ms(w->loop), "watch", error, &suppressed))
+		log_warn("watch failed: changes are seen at the interval", "server",
+			item->local->name, "path", LOG_URL(item->path), "why", error, "repeated",
+			suppressed ? LOG_U64(suppressed) : NULL);
+}
+
+/* Watches the directory: the file, or a link to it, is replaced. 1: it is another directory. */
+static int watch_directory(struct watch_item *item)
+{
+	const char *before = item->error;
+	char path[4200], *slash;
+	int r;
+
+	item->error = "inotify cannot be used"; /* the agent has said so */
+	if (!item->watcher->drift)
+		return 0;
+	snprintf(path, sizeof(path), "%s%s", item->local->urls[0] + strlen("file://"), item->path);
 	slash = strrchr(path, '/');
 	slash[slash == path] = '\0';
-	item->entry.noticed = file_noticed;
-	item->entry.arg = item;
-	return file_watch_add(w->drift, &item->entry, path, NULL);
+	r = file_watch_renew(item->watcher->drift, &item->entry, path, NULL);
+	item->error = r < 0 ? file_watch_explain(-r) : NULL;
+	if (strcmp(before ? before : "", item->error ? item->error : "") != 0)
+		log_file_watch(item, item->error);
+	return r;
+}
+
+static void add_file(struct watch *w, const struct settings_server *server, struct watch_item *item)
+{
+	item->local = server;
+	item->watcher = w;
+	item->error = NULL;
+	item->entry = (struct file_watch_entry){.noticed = file_noticed, .arg = item};
+	watch_directory(item);
 }
 
 /* ---- outside ---- */
@@ -392,8 +422,10 @@ int watch_add(struct watch *w, const struct settings_server *server,
 	const struct kind *kind = kind_of(server);
 	struct watch_request *q;
 
-	if (kind->local)
-		return add_file(w, server, item);
+	if (kind->local) {
+		add_file(w, server, item);
+		return 0;
+	}
 	if (!kind->watch_build)
 		return -ENOTSUP;
 	q = find_room(w, server, kind, item->path);
@@ -438,6 +470,7 @@ void watch_remove(struct watch *w, struct watch_item *item)
 	if (item->entry.arg && w->drift)
 		file_watch_remove(w->drift, &item->entry);
 	item->request = NULL;
+	item->local = NULL;
 	item->reported = false;
 	if (!q)
 		return;
@@ -456,6 +489,8 @@ void watch_followed(struct watch_item *item)
 {
 	struct watch_request *q = item->request;
 
+	if (item->local && watch_directory(item) > 0)
+		file_noticed(item, NULL); /* it may have changed between the pull and this */
 	if (!item->reported)
 		return;
 	item->reported = false;
@@ -465,10 +500,10 @@ void watch_followed(struct watch_item *item)
 
 enum watch_state watch_status(const struct watch_item *item, const char **ret_error)
 {
-	*ret_error = item->request ? item->request->error : "";
+	*ret_error = item->request ? item->request->error : item->error ? item->error : "";
 	if (item->request)
 		return item->request->state;
-	return item->entry.arg ? WATCH_ON : WATCH_OFF;
+	return !item->local ? WATCH_OFF : item->error ? WATCH_FAILING : WATCH_ON;
 }
 
 struct watch *watch_new(struct loop *l, const struct sys *sys, struct backoffs *backoffs,

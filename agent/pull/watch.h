@@ -48,11 +48,14 @@ struct watch_item {
 	/* private */
 	bool reported; /* a change; waits for watch_followed() */
 	struct watch_request *request;
-	struct file_watch_entry entry;
+	struct file_watch_entry entry; /* of a local file, and the next three */
+	const struct settings_server *local;
+	struct watch *watcher;
+	const char *error; /* constant; NULL: it is watched */
 };
 
 /* Makes an HTTP client of its own: watches keep connections busy that pulls need. drift: for local
- * files; NULL = they are not watched. NULL when there is no memory. */
+ * files; NULL = their watches fail. NULL when there is no memory. */
 struct watch *watch_new(struct loop *l, const struct sys *sys, struct backoffs *backoffs,
 	const char *ca_file, struct file_watch *drift);
 void watch_free(struct watch *w);
@@ -64,7 +67,8 @@ int watch_add(struct watch *w, const struct settings_server *server,
 	struct exchange_session *session, struct watch_item *item);
 /* Ends that; not from within changed(). Others of the same request go on in a new one. */
 void watch_remove(struct watch *w, struct watch_item *item);
-/* The document that changed() reported was pulled, or that was tried: version() is up to date. */
+/* The document that changed() reported was pulled, or that was tried: version() is up to date. The
+ * directory of a local file is watched again where it is another one by now. */
 void watch_followed(struct watch_item *item);
 /* *ret_error: why the watch fails, "" = it does not; borrowed. */
 enum watch_state watch_status(const struct watch_item *item, const char **ret_error);

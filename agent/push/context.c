@@ -1,12 +1,23 @@
 /* What both ends of the push channel set in libzmq: the context, and options of their sockets. */
 #include "push/context.h"
 
+#include <pthread.h>
+#include <sched.h>
+
 #include <zmq.h>
 
 #include "push/endpoint.h"
 
 /* libzmq's, named in its draft only; without it a small frame holds 8 to 18 KiB */
 #define ZERO_COPY_RECV 10
+
+int push_context_try(void)
+{
+	struct sched_param param;
+	int policy, r = pthread_getschedparam(pthread_self(), &policy, &param);
+
+	return r ? -r : -pthread_setschedparam(pthread_self(), policy, &param);
+}
 
 void *push_context_new(enum peer_guard_side side)
 {

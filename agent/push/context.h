@@ -14,6 +14,9 @@ struct push_option {
 	int option, value; /* of zmq_setsockopt() */
 };
 
+/* Whether this process may have a context: libzmq aborts where its threads may not set their
+ * scheduling, as under SystemCallFilter=~@resources. 0 or -errno. */
+int push_context_try(void);
 /* side: the peers that are guarded against. End it with zmq_ctx_term(). NULL when memory is
  * short. */
 void *push_context_new(enum peer_guard_side side);

@@ -19,6 +19,7 @@
 #include <zmq.h>
 
 #include "base/log.h"
+#include "base/sys.h"
 #include "push/context.h"
 #include "push/peer_guard.h"
 #include "push/message.h"
@@ -230,8 +231,12 @@ static int start_publisher(struct publisher *p, const char *endpoint,
 {
 	size_t size = sizeof(p->endpoint);
 	char full[256];
-	int r = 0;
+	int r = push_context_try();
 
+	if (r) {
+		snprintf(why, CURVE_WHY, "cannot start libzmq: %s%s", strerror(-r), sys_advice(-r));
+		return r;
+	}
 	if (snprintf(full, sizeof(full), "%s%s", strstr(endpoint, "://") ? "" : "tcp://",
 		    endpoint) >= (int)sizeof(full)) {
 		snprintf(why, CURVE_WHY, "cannot bind %.200s...: it is too long", endpoint);

@@ -236,8 +236,10 @@ static int prepare_endpoint(
 static int prepare_subscriber(struct subscriber *p, const struct subscriber_endpoint *endpoints,
 	struct push_topic *const *topics, size_t topic_count)
 {
-	int r = 0;
+	int r = push_context_try();
 
+	if (r)
+		return r;
 	p->endpoints = calloc(p->endpoint_count, sizeof(*p->endpoints));
 	p->topics = push_topics_new(p->sys, topics, topic_count, p->endpoint_count);
 	p->items = calloc(2 * p->endpoint_count + 2, sizeof(*p->items));

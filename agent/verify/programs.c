@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/sys.h"
 #include "process/process.h"
 #include "text/sentence.h"
 #include "files/trusted.h"
@@ -296,8 +297,8 @@ static int start_program(struct programs *t, const struct process_options *optio
 	int r = process_start(t->o.loop, options, ended, t, &t->process);
 
 	if (r)
-		snprintf(why, FILE_WHY, "%.200s cannot be started: %s", options->argv[0],
-			strerror(-r));
+		snprintf(why, FILE_WHY, "%.200s cannot be started: %s%s", options->argv[0],
+			strerror(-r), sys_advice(-r));
 	return r;
 }
 

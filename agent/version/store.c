@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "files/name_case.h"
 #include "files/trusted.h"
 #include "version/facts.h"
 
@@ -206,6 +207,10 @@ static int make_dir(struct store *s, char why[FILE_WHY])
 			s->dir_synced = false;
 		if (dir == -ENOENT || dir == -EEXIST)
 			dir = open_below(s, parent, why);
+	}
+	if (dir >= 0 && name_case_check(s->sys, parent, config_directory(s), why)) {
+		s->sys->close(dir);
+		dir = -EEXIST;
 	}
 	s->sys->close(parent);
 	return dir;

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "version/store.h"
@@ -34,7 +35,7 @@ static int memory(void)
 {
 	int fd = memfd_create("fuzz", MFD_CLOEXEC);
 
-	demand(fd >= 0);
+	demand(fd >= 0 && fchmod(fd, 0600) == 0);
 	return fd;
 }
 

@@ -115,6 +115,21 @@ int file_watch_add(
 	return -ENOSPC;
 }
 
+/* Directories are watched by name here, so that none is another one. */
+int file_watch_renew(
+	struct file_watch *d, struct file_watch_entry *e, const char *dir, const char *name)
+{
+	for (size_t i = 0; i < MAX_ENTRIES; i++)
+		if (d->entries[i].entry == e)
+			return 0;
+	return file_watch_add(d, e, dir, name);
+}
+
+const char *file_watch_explain(int error)
+{
+	return strerror(error);
+}
+
 /* Who changes a file here also closes it, which is noticed by its name. */
 int file_watch_add_bytes(struct file_watch *d, struct file_watch_entry *e, const char *path)
 {

@@ -429,12 +429,24 @@ static void check_chown_right(
 		other_user ? "another user" : "a group that it is not in");
 }
 
+/* chattr +i, or +a: nobody renames it, or over it. */
+static void check_attributes(
+	struct doctor_list *l, const char *name, const char *path, const struct doctor_place *p)
+{
+	if (p->st.stx_attributes & (STATX_ATTR_IMMUTABLE | STATX_ATTR_APPEND))
+		doctor_add(l, DOCTOR_ERROR, name, "chattr -ia it",
+			"%s is %s (lsattr): what is published cannot be replaced", path,
+			p->st.stx_attributes & STATX_ATTR_APPEND ? "append-only" : "immutable");
+}
+
 /* The directory a file is replaced in, or a set lies in. */
 static void check_publish_dir(struct doctor_list *l, const char *name, const char *path, bool set,
 	const struct doctor_place *p)
 {
 	const char *kind = doctor_file_system(p->type);
 
+	if (p->st.stx_attributes & STATX_ATTR_APPEND) /* an immutable one was found to deny us */
+		check_attributes(l, name, path, p);
 	if (p->type == NFS_SUPER_MAGIC)
 		doctor_add(l, DOCTOR_ERROR, name, "publish into a local directory",
 			"%s is on NFS, where a rename may fail and have happened: the agent "
@@ -468,6 +480,7 @@ static void check_published_file(
 
 	if (r)
 		return;
+	check_attributes(l, c->name, c->file, &p);
 	if (p.mount_point)
 		doctor_add(l, DOCTOR_ERROR, c->name,
 			"mount its directory instead of the file (in Kubernetes: no subPath)",

@@ -7,6 +7,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/inotify.h>
+#include <sys/syscall.h>
 
 #include <cmocka.h>
 
@@ -173,7 +175,9 @@ static void push__that_cannot_start__says_why(void **state)
 		int error;
 		const char *why;
 	} rows[] = {
-		{-EMFILE, "cannot start the push channel: Too many open files"},
+		{-EMFILE, "cannot start the push channel: Too many open files: raise the limit of "
+			  "open "
+			  "files (LimitNOFILE)"},
 		{-EOPNOTSUPP,
 			"cannot start the push channel: libzmq was built without CURVE, which the "
 			"configuration asks for: install one that has it"},
@@ -226,7 +230,7 @@ static void start__where_a_channel_cannot_be__fails_and_says_why(void **state)
 			"cannot serve the control API why=\"no such socket\"\n"},
 		{0, -EMFILE, -EMFILE, 0,
 			"cannot start why=\"cannot start the push channel: Too many open "
-			"files\"\n"},
+			"files: raise the limit of open files (LimitNOFILE)\"\n"},
 		{0, 0, 0, 1, ""},
 	};
 	struct settings settings = {.push = two_endpoints, .push_count = 2};
@@ -360,6 +364,33 @@ static void agent__without_memory__does_not_begin_and_leaves_nothing(void **stat
 	scratch_close(dir);
 }
 
+static bool no_inotify;
+
+int inotify_init1(int flags)
+{
+	errno = EMFILE;
+	return no_inotify ? -1 : (int)syscall(SYS_inotify_init1, flags);
+}
+
+static void agent__without_inotify__begins_and_says_so(void **state)
+{
+	struct captured errors;
+	char text[1024];
+
+	(void)state;
+	scratch_open(dir, scratch_memory());
+	errors = captured_begin(STDERR_FILENO);
+	no_inotify = true;
+	assert_false(open_agent());
+	no_inotify = false;
+	captured_read(&errors, text, sizeof(text));
+	captured_end(&errors);
+	scratch_close(dir);
+	assert_non_null(strstr(text,
+		"files cannot be watched: changes by others are seen at the interval "
+		"why=\"no inotify instance is left: raise fs.inotify.max_user_instances\"\n"));
+}
+
 static bool new_reconfigure(void)
 {
 	struct agent a = {.path = "/nowhere.yaml"};
@@ -410,6 +441,7 @@ int main(void)
 		cmocka_unit_test(apply__without_memory__says_so),
 		cmocka_unit_test(reconfigure__without_memory__is_none),
 		cmocka_unit_test(agent__without_memory__does_not_begin_and_leaves_nothing),
+		cmocka_unit_test(agent__without_inotify__begins_and_says_so),
 	};
 
 	return fault_memory_run(tests, 3);

@@ -19,6 +19,7 @@
 #include <cmocka.h>
 
 #include "init.h"
+#include "tests/unit/fixture/captured.h"
 
 static int ready[2]; /* the agent's word that it runs */
 static int is_first;
@@ -104,6 +105,27 @@ static void signal__is_handed_on(void **state)
 	assert_int_equal(end_of(init), 128 + SIGTERM); /* the child died of it, and init did not */
 }
 
+static int agent_that_is_killed(void)
+{
+	return kill((pid_t)syscall(SYS_getpid), SIGKILL);
+}
+
+static void agent__that_is_killed__is_said(void **state)
+{
+	struct captured log = captured_begin(STDERR_FILENO);
+	char said[512];
+
+	(void)state;
+	assert_int_equal(end_of(start_init(agent_that_is_killed)), 128 + SIGKILL);
+	captured_read(&log, said, sizeof(said));
+	assert_int_equal(end_of(start_init(agent_that_ends)), 7);
+	captured_end(&log);
+	assert_string_equal(said,
+		"<3>the agent was killed: nothing is pulled until it is started again "
+		"signal=Killed why=\"memory was short, where nobody else killed it: raise its "
+		"limit\"\n");
+}
+
 /* As an agent that has made an orphan, which has been reaped. 0, or an exit code. */
 static int lose_orphan(void)
 {
@@ -172,6 +194,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(init__ends_with_the_code_of_its_child),
 		CASE(signal__is_handed_on),
+		CASE(agent__that_is_killed__is_said),
 		CASE(other_process__is_no_init),
 		CASE(orphan__is_reaped_and_does_not_end_init),
 		CASE(signal__after_an_orphan__is_handed_on),

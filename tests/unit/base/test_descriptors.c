@@ -165,6 +165,39 @@ static void try__with_too_few__says_so(void **state)
 		check_in_child(attempt, &table[i]);
 }
 
+/* 0 when each is taken and can still not be used, else what is not so. */
+static int keep_closed(const void *mask)
+{
+	int closed = *(const int *)mask, status = 0;
+	char byte = 0;
+	pid_t child;
+
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if (closed & (1 << fd))
+			close(fd);
+	descriptors_keep_standard();
+	if (open("/dev/null", O_RDONLY) <= STDERR_FILENO)
+		return 1;
+	for (int fd = 0; fd <= STDERR_FILENO; fd++)
+		if ((closed & (1 << fd)) && (write(fd, "x", 1) >= 0 || errno != EBADF ||
+						    read(fd, &byte, 1) >= 0 || errno != EBADF))
+			return 2;
+	child = fork();
+	if (child == 0) {
+		execl("/bin/sh", "sh", "-c", "test ! -e /proc/self/fd/$0", closed & 4 ? "2" : "9",
+			(char *)NULL);
+		_exit(9);
+	}
+	return waitpid(child, &status, 0) == child && status == 0 ? 0 : 3;
+}
+
+static void keep_standard__takes_the_numbers_that_are_closed(void **state)
+{
+	(void)state;
+	for (int closed = 0; closed < 8; closed++)
+		check_in_child(keep_closed, &closed);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -174,6 +207,7 @@ int main(void)
 		cmocka_unit_test(check__of_what_is_open_above_the_limit__counts_none),
 		cmocka_unit_test(check__where_the_limit_cannot_be_raised__counts_with_the_old_one),
 		cmocka_unit_test(try__with_too_few__says_so),
+		cmocka_unit_test(keep_standard__takes_the_numbers_that_are_closed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

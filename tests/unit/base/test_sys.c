@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
+#include <sys/random.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/utsname.h>
@@ -86,6 +87,27 @@ static void random__up_to_a_bound__favours_no_number(void **state)
 		assert_true(sys_random_upto(&sys, rows[i].bound) == rows[i].expected);
 		assert_int_equal(draws, rows[i].draws);
 	}
+}
+
+static int no_random; /* errno */
+
+ssize_t getrandom(void *data, size_t len, unsigned flags)
+{
+	if (!no_random)
+		return (ssize_t)syscall(SYS_getrandom, data, len, flags);
+	errno = no_random;
+	return -1;
+}
+
+static void random__that_a_sandbox_denies__comes_from_the_device(void **state)
+{
+	uint64_t n;
+
+	(void)state;
+	no_random = EPERM;
+	n = sys_real.random();
+	assert_true(n != sys_real.random());
+	no_random = 0;
 }
 
 static void random_and_host__differ_and_stay(void **state)
@@ -239,6 +261,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(clocks__are_those_of_the_kernel),
 		cmocka_unit_test(random__up_to_a_bound__favours_no_number),
+		cmocka_unit_test(random__that_a_sandbox_denies__comes_from_the_device),
 		cmocka_unit_test(random_and_host__differ_and_stay),
 		cmocka_unit_test(host__is_told_by_its_machine_id_and_its_name),
 		cmocka_unit_test(file__that_is_opened__is_not_inherited),

@@ -126,6 +126,25 @@ static void file__without_inotify__is_restored_at_the_interval(void **state)
 	assert_logged("seen at the interval");
 }
 
+static void file__without_inotify__is_restored_while_the_server_is_down(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	begin("");
+	server_is_down();
+	somebody_writes_quietly("harm");
+	core_path(path, "run/web.snap");
+	assert_int_equal(unlink(path), 0);
+	pull();
+	assert_outcome(CONFIG_FAILED);
+	assert_error("connection refused");
+	assert_shows("n: 1\n");
+	assert_int_equal(access(path, R_OK), 0);
+	assert_logged("seen at the interval");
+	assert_int_equal(world.renewed, 2); /* of the file and the snapshot */
+}
+
 static void file__touched_while_a_pull_fails__is_restored(void **state)
 {
 	(void)state;
@@ -953,6 +972,7 @@ int main(void)
 		CORE_TEST(file__that_is_touched_at_each_moment__is_restored_once_a_second),
 		CORE_TEST(file__that_cannot_be_restored__is_not_counted_as_restored),
 		CORE_TEST(file__without_inotify__is_restored_at_the_interval),
+		CORE_TEST(file__without_inotify__is_restored_while_the_server_is_down),
 		CORE_TEST(file__touched_while_a_pull_fails__is_restored),
 		CORE_TEST(file__touched_during_a_step__is_restored_with_it),
 		CORE_TEST(report__says_it_once_and_leaves_the_file),

@@ -253,6 +253,62 @@ static void replace__where_a_step_fails__says_which_and_changes_nothing(void **s
 	assert_int_equal(count_descriptors(), before);
 }
 
+static mode_t mount_mode;
+
+/* As exFAT and CIFS do: the mode is the mount's. */
+static int open_with_mount_mode(int at, const char *path, int flags, mode_t mode)
+{
+	int fd = openat(at, path, flags, mode);
+
+	assert_int_equal(fchmod(fd, mount_mode), 0);
+	return fd;
+}
+
+static int keep_mode(int fd, mode_t mode)
+{
+	(void)fd;
+	(void)mode;
+	return 0;
+}
+
+static void replace__where_modes_are_not_kept__lets_nobody_read_more(void **state)
+{
+	char said[sizeof(dir) + 64];
+	static const struct {
+		mode_t asked, mount;
+		int result;
+	} table[] = {
+		{0640, 0755, -ENOTSUP},
+		{0600, 0640, -ENOTSUP},
+		{0640, 0660, -ENOTSUP},
+		{0640, 0700, 0},
+		{0644, 0755, 0},
+	};
+	char text[] = "n: 1\n";
+
+	(void)state;
+	sys.openat = open_with_mount_mode;
+	sys.fchmod = keep_mode;
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
+		struct file_options o = {
+			.mode = table[i].asked, .uid = (uid_t)-1, .gid = (gid_t)-1};
+
+		arm(CALLS, 0, 0);
+		mount_mode = table[i].mount;
+		assert_int_equal(file_replace(&sys, dir_fd, "web.yaml", "n: 2\n", 5, &o, why),
+			table[i].result);
+		assert_int_equal(strchr(fault.trace, 'w') != NULL, table[i].result == 0);
+		if (table[i].result == 0)
+			text[3] = '2';
+		assert_alone(text);
+		if (i == 0) {
+			snprintf(said, sizeof(said),
+				"the mode would be 0755, not 0640, of %s/web.yaml: ", dir);
+			assert_memory_equal(why, said, strlen(said));
+		}
+	}
+}
+
 static void replace__that_is_visible_but_not_on_the_disk__says_so(void **state)
 {
 	struct file_options o = plain;
@@ -515,6 +571,10 @@ static void remedy__is_the_error_and_what_to_do(void **state)
 			"Operation not permitted: what is there belongs to another user, or is "
 			"immutable%s"},
 		{EPERM, true, "Operation not permitted%s"},
+		{ENOTSUP, false,
+			"Operation not supported: its file system keeps no modes; mount it with a "
+			"stricter umask, or name another place"},
+		{EFBIG, false, "File too large: raise the limit of the size of files (LimitFSIZE)"},
 		{EIO, true, "Input/output error: the disk fails"},
 		{EMFILE, true, "Too many open files: raise the limit of open files (LimitNOFILE)"},
 		{ENFILE, false,
@@ -587,6 +647,7 @@ int main(void)
 		CASE(sync__of_a_parent_that_cannot_be_opened__is_an_error_but_for_its_rights),
 		CASE(replace__takes_the_steps_in_this_order),
 		CASE(replace__where_a_step_fails__says_which_and_changes_nothing),
+		CASE(replace__where_modes_are_not_kept__lets_nobody_read_more),
 		CASE(replace__that_is_visible_but_not_on_the_disk__says_so),
 		CASE(replace__with_calls_that_do_half__does_the_whole),
 		CASE(replace__by_writes_of_nothing__is_an_error),

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -250,6 +251,42 @@ static unsigned add_when_memory_comes(
 	}
 }
 
+static void renew__watches_the_directory_that_is_there_by_now(void **state)
+{
+	char dir[SCRATCH_PATH], place[SCRATCH_PATH + 8], old[SCRATCH_PATH + 8];
+	struct file_watch *d;
+	struct watcher w = {.entry = {.noticed = noticed, .arg = &w}};
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	d = file_watch_new(loop);
+	assert_non_null(d);
+	scratch_open(dir, scratch_memory());
+	snprintf(place, sizeof(place), "%s/place", dir);
+	snprintf(old, sizeof(old), "%s/old", dir);
+	assert_int_equal(file_watch_renew(d, &w.entry, place, "web.yaml"), -ENOENT);
+	assert_int_equal(mkdir(place, 0700), 0);
+	assert_int_equal(file_watch_renew(d, &w.entry, place, "web.yaml"), 1);
+	assert_int_equal(file_watch_renew(d, &w.entry, place, "web.yaml"), 0);
+	assert_int_equal(watched(), 1);
+	assert_int_equal(rename(place, old), 0);
+	assert_int_equal(file_watch_renew(d, &w.entry, place, "web.yaml"), -ENOENT);
+	assert_int_equal(watched(), 1); /* the old one */
+	assert_int_equal(mkdir(place, 0700), 0);
+	assert_int_equal(file_watch_renew(d, &w.entry, place, "web.yaml"), 1);
+	assert_int_equal(watched(), 1);
+	scratch_write(old, "web.yaml", "", 0);
+	scratch_write(place, "web.yaml", "", 0);
+	run(1);
+	assert_string_equal(w.cause, "written");
+	assert_int_equal(w.told, 1);
+	file_watch_remove(d, &w.entry);
+	assert_int_equal(watched(), 0);
+	file_watch_free(d);
+	loop_free(loop);
+	scratch_close(dir);
+}
+
 static void add__without_memory__watches_nothing_more(void **state)
 {
 	struct watcher many[17], other; /* the table grows */
@@ -347,6 +384,7 @@ int main(void)
 		cmocka_unit_test(free__with_a_watcher_left__leaves_nothing),
 		cmocka_unit_test(watch__without_descriptors__is_none),
 		cmocka_unit_test(watch__without_memory__is_none),
+		cmocka_unit_test(renew__watches_the_directory_that_is_there_by_now),
 		cmocka_unit_test(add__without_memory__watches_nothing_more),
 	};
 

@@ -699,6 +699,30 @@ static void open_dir__for_a_user_who_may_not_write__is_refused_to_publish(void *
 	}
 }
 
+static int access_error[2]; /* of F_OK, and of the rest; 0: as it is */
+
+int faccessat(int at, const char *path, int mode, int flags)
+{
+	errno = access_error[mode != F_OK];
+	return errno ? -1 : (int)syscall(SYS_faccessat2, at, path, mode, flags);
+}
+
+static void open_dir__where_a_filter_denies_the_question__is_not_refused(void **state)
+{
+	char why[FILE_WHY];
+	int fd;
+
+	(void)state;
+	make("files", 0755, geteuid());
+	access_error[1] = EPERM; /* as of an immutable one */
+	assert_int_equal(trusted_open_dir(&sys, in("files"), TRUSTED_FILE, why), -EPERM);
+	access_error[0] = EPERM;
+	fd = trusted_open_dir(&sys, in("files"), TRUSTED_FILE, why);
+	access_error[0] = access_error[1] = 0;
+	assert_true(fd >= 0);
+	close(fd);
+}
+
 static void open_dir__of_what_is_no_safe_directory__is_refused(void **state)
 {
 	char why[FILE_WHY];
@@ -1168,6 +1192,7 @@ int main(void)
 		CASE(check_dir__that_cannot_be_looked_at__says_so_and_leaves_none_open),
 		CASE(self__is_strict_with_root_s_rights),
 		CASE(open_dir__for_a_user_who_may_not_write__is_refused_to_publish),
+		CASE(open_dir__where_a_filter_denies_the_question__is_not_refused),
 		CASE(open_dir__of_what_is_no_safe_directory__is_refused),
 		CASE(open_parent__is_of_the_directory_and_has_the_name),
 		CASE(make_dir__that_fails__says_so),

@@ -724,6 +724,40 @@ static void failure__without_descriptors__is_this_hosts(void **state)
 	site_close(&s);
 }
 
+static bool no_threads;
+
+int pthread_create(
+	pthread_t *ret, const pthread_attr_t *attributes, void *(*start_it)(void *), void *arg)
+{
+	static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+	if (no_threads)
+		return EAGAIN;
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+	return real(ret, attributes, start_it, arg);
+}
+
+static void failure__without_a_thread_for_the_name__says_so(void **state)
+{
+	struct http_client_request q;
+	struct client c = {NULL};
+	struct site s;
+
+	(void)state;
+	site_open(&s);
+	q = request_of(&s);
+	q.url = "http://name.invalid/web.yaml";
+	no_threads = true;
+	run(&c, &s, &q);
+	no_threads = false;
+	assert_int_equal(c.response.result, HTTP_CLIENT_NETWORK);
+	assert_string_equal(c.response.message,
+		"cannot look up the server's name: Resource temporarily unavailable: raise the "
+		"limit of processes (TasksMax, pids.max)");
+	site_close(&s);
+}
+
 #define SILENT "127.0.0.2"
 #define SILENT_6 "::1"
 #define REFUSING "127.0.0.3"
@@ -1726,6 +1760,7 @@ int main(void)
 		cmocka_unit_test(timeout__before_a_connection__is_not_the_servers_load),
 		cmocka_unit_test(transfer__whose_name_is_not_found_yet__waits_for_the_resolver),
 		cmocka_unit_test(failure__without_descriptors__is_this_hosts),
+		cmocka_unit_test(failure__without_a_thread_for_the_name__says_so),
 		cmocka_unit_test(certificates__that_are_examined__have_the_first_end),
 		cmocka_unit_test(result__of_a_body_over_the_limit__is_too_large),
 		cmocka_unit_test(answer__that_may_mean_two_things__is_refused),

@@ -32,6 +32,25 @@
 #include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/fault_syscall.h"
 
+static bool sandboxed; /* without /dev/null */
+
+int open(const char *path, int flags, ...)
+{
+	mode_t mode = 0;
+	va_list args;
+
+	if (sandboxed && strcmp(path, "/dev/null") == 0) {
+		errno = EACCES;
+		return -1;
+	}
+	if (flags & O_CREAT) {
+		va_start(args, flags);
+		mode = va_arg(args, mode_t);
+		va_end(args);
+	}
+	return openat(AT_FDCWD, path, flags, mode);
+}
+
 #define LONG_MS 60000u /* a time limit that is not to be reached */
 /* what a script does that is to be ended, and ends by itself when the test fails */
 #define NAP "i=0; while [ $i -lt 6000 ]; do sleep 0.01; i=$((i+1)); done"
@@ -356,6 +375,10 @@ static void input__of_nothing__ends_at_once(void **state)
 	assert_string_equal(o.output, "0\n");
 	o = script("wc -c", &empty);
 	assert_string_equal(o.output, "0\n");
+	sandboxed = true;
+	o = script("wc -c; wc -c <&0", NULL);
+	sandboxed = false;
+	assert_string_equal(o.output, "0\n0\n");
 }
 
 static void input__large__comes_whole(void **state)
@@ -1129,7 +1152,9 @@ static void start__of_a_process_too_many__is_told_with_its_errno(void **state)
 	assert_false(o.result.ok);
 	assert_int_equal(o.result.end, PROCESS_NOT_STARTED);
 	assert_int_equal(o.result.code, EAGAIN);
-	assert_string_equal(o.result.why, "cannot be started: Resource temporarily unavailable");
+	assert_string_equal(o.result.why,
+		"cannot be started: Resource temporarily unavailable: raise the limit of processes "
+		"(TasksMax, pids.max)");
 }
 
 static void start__without_pidfds__fails_and_leaves_nothing(void **state)
@@ -1145,6 +1170,9 @@ static void start__without_pidfds__fails_and_leaves_nothing(void **state)
 	assert_int_equal(process_start(l, &options, ended, NULL, &p), -ENOSYS);
 	fault_syscall.error = 0;
 	assert_null(p);
+	assert_string_equal(sys_advice(ENOSYS), sys_advice(EPERM));
+	assert_string_equal(sys_advice(EPERM),
+		": a sandbox (seccomp) denies it, or the kernel is older than 5.3");
 	loop_free(l);
 }
 

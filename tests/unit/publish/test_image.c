@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
@@ -323,6 +324,24 @@ static void prepared__and_abandoned__leaves_the_old_one(void **state)
 	assert_true(image_is_current(image));
 	assert_int_equal(page_generation(), 1);
 	assert_int_equal(scratch_count(dir, ".pullet-"), 0);
+}
+
+/* As exFAT does. */
+static int stat_in_any_case(int at, const char *name, struct stat *ret_st, int flags)
+{
+	return fstatat(at, strcasecmp(name, "web.snap") == 0 ? "WEB.snap" : name, ret_st, flags);
+}
+
+static void prepared__where_it_is_another_file_in_another_case__is_refused(void **state)
+{
+	(void)state;
+	assert_int_equal(open_image(), 0);
+	assert_int_equal(build("n: 1\n", 1u << 20), 0);
+	scratch_write(dir, "WEB.snap", "", 0);
+	sys.fstatat = stat_in_any_case;
+	assert_int_equal(image_prepare(image, data, len, 1, why), -EEXIST);
+	assert_non_null(strstr(why, "/web.snap: WEB.snap is the same there"));
+	assert_int_equal(scratch_count(dir, "web.snap"), 0);
 }
 
 static void prepared__and_published__is_the_new_one(void **state)
@@ -959,6 +978,7 @@ int main(void)
 		TEST(publish__raises_the_page_and_is_current),
 		TEST(publish__wakes_all_readers_that_sleep_on_the_page),
 		TEST(prepared__and_abandoned__leaves_the_old_one),
+		TEST(prepared__where_it_is_another_file_in_another_case__is_refused),
 		TEST(prepared__and_published__is_the_new_one),
 		TEST(prepared__where_it_is_there__is_not_removed_by_abandoning),
 		TEST(prepared__where_it_is_there__is_not_current_when_removed_meanwhile),

@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <sched.h>
+#include <strings.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
 
@@ -107,6 +108,27 @@ static void owner__that_is_another__is_not_current(void **state)
 	assert_false(target_is_current(target, "n: 1\n", 5));
 	config.gid = getgid();
 	assert_true(target_is_current(target, "n: 1\n", 5));
+}
+
+/* As exFAT does. */
+static int stat_in_any_case(int at, const char *name, struct stat *ret_st, int flags)
+{
+	return fstatat(at, strcasecmp(name, "web.yaml") == 0 ? "WEB.yaml" : name, ret_st, flags);
+}
+
+static void file__that_is_another_one_in_another_case__is_not_replaced(void **state)
+{
+	char found[16];
+
+	(void)state;
+	assert_int_equal(open_target(NULL), 0);
+	scratch_write(dir, "WEB.yaml", "n: 1\n", 5);
+	sys.fstatat = stat_in_any_case;
+	assert_int_equal(replace("n: 2\n"), -EEXIST);
+	assert_non_null(strstr(why, "/web.yaml: WEB.yaml is the same there"));
+	assert_int_equal(scratch_count(dir, ""), 1);
+	assert_true(scratch_read(dir, "WEB.yaml", found, sizeof(found), NULL));
+	assert_string_equal(found, "n: 1\n");
 }
 
 static void directory__that_is_gone__is_made_again(void **state)
@@ -535,6 +557,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(replaced__is_current_until_somebody_touches_it),
 		TEST(owner__that_is_another__is_not_current),
+		TEST(file__that_is_another_one_in_another_case__is_not_replaced),
 		TEST(directory__that_is_gone__is_made_again),
 		TEST(directory__that_is_gone_with_the_one_above__is_an_error),
 		TEST(file__right_below_the_root__has_the_root_as_directory),

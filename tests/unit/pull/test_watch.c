@@ -545,8 +545,6 @@ static void add__where_nothing_is_to_be_watched__says_so(void **state)
 	server.kind = SETTINGS_HTTP;
 	assert_int_equal(add(0, "/a"), -ENOTSUP);
 	assert_int_equal(state_of(0), WATCH_OFF);
-	server.kind = SETTINGS_FILE; /* without inotify */
-	assert_int_equal(add(0, "/a"), -ENOTSUP);
 	pass(WATCH_SPLAY_MS);
 	assert_int_equal(net.started, 0);
 }
@@ -1201,6 +1199,63 @@ static void file__that_is_replaced__is_reported(void **state)
 	file_watch_free(drift);
 }
 
+static void file__whose_directory_comes_late_or_is_another__is_watched_after_the_next_pull(
+	void **state)
+{
+	char url[SCRATCH_PATH + 16], place[SCRATCH_PATH + 8], *files[] = {url};
+	struct file_watch *drift = file_watch_new(loop);
+	struct settings_server local = {
+		.kind = SETTINGS_FILE, .name = name, .urls = files, .url_count = 1};
+	struct watch *watching = watch_new(loop, &sys, backoffs, NULL, drift);
+	struct captured log;
+	const char *error;
+	char said[4096];
+
+	(void)state;
+	log_setup(LOG_LEVEL_INFO, LOG_FORMAT_TEXT);
+	log = captured_begin(STDERR_FILENO);
+	snprintf(place, sizeof(place), "%s/place", dir);
+	snprintf(url, sizeof(url), "file://%s", place);
+	memset(&items[0], 0, sizeof(items[0]));
+	items[0].item.path = "/web.yaml";
+	items[0].item.changed = is_changed;
+	items[0].item.arg = &items[0];
+	assert_int_equal(watch_add(watching, &local, &session, &items[0].item), 0);
+	watch_followed(&items[0].item);
+	assert_int_equal(watch_status(&items[0].item, &error), WATCH_FAILING);
+	assert_string_equal(error, "its directory is not there");
+	assert_int_equal(items[0].changes, 0);
+	assert_int_equal(mkdir(place, 0700), 0);
+	watch_followed(&items[0].item);
+	assert_int_equal(watch_status(&items[0].item, &error), WATCH_ON);
+	assert_string_equal(error, "");
+	assert_int_equal(items[0].changes, 1); /* since the pull */
+	watch_followed(&items[0].item);
+	assert_int_equal(items[0].changes, 1);
+	watch_remove(watching, &items[0].item);
+	assert_int_equal(watch_status(&items[0].item, &error), WATCH_OFF);
+	watch_free(watching);
+	file_watch_free(drift);
+	captured_read(&log, said, sizeof(said));
+	captured_end(&log);
+	assert_non_null(strstr(said, "watch failed: changes are seen at the interval"));
+	assert_null(strstr(strstr(said, "watch failed") + 1, "watch failed")); /* once */
+	assert_non_null(strstr(said, "watching again"));
+}
+
+static void file__without_inotify__is_a_watch_that_fails(void **state)
+{
+	const char *error;
+
+	(void)state;
+	server.kind = SETTINGS_FILE;
+	assert_int_equal(add(0, "/a"), 0);
+	assert_int_equal(watch_status(&items[0].item, &error), WATCH_FAILING);
+	assert_string_equal(error, "inotify cannot be used");
+	watch_followed(&items[0].item);
+	assert_int_equal(watch_status(&items[0].item, &error), WATCH_FAILING);
+}
+
 int main(void)
 {
 #define CASE(f) cmocka_unit_test_setup_teardown(f, set_up, tear_down)
@@ -1245,6 +1300,8 @@ int main(void)
 		CASE(remove__of_the_last__ends_the_request_and_makes_room),
 		CASE(free__in_the_middle_of_everything__leaves_nothing),
 		CASE(file__that_is_replaced__is_reported),
+		CASE(file__whose_directory_comes_late_or_is_another__is_watched_after_the_next_pull),
+		CASE(file__without_inotify__is_a_watch_that_fails),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

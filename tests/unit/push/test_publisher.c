@@ -3,6 +3,8 @@
  * it makes of subscriptions, whom it lets in, what it sends, its options, and libzmq that fails.
  */
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -593,6 +595,30 @@ static void options__that_contradict_each_other__are_rejected(void **state)
 	assert_int_equal(publisher_open(&sys_real, ipc, &none, &publisher, why), 0);
 }
 
+static int scheduling_error; /* of the sandbox; libzmq asks, too */
+
+int pthread_setschedparam(pthread_t thread, int policy, const struct sched_param *param)
+{
+	(void)thread, (void)policy, (void)param;
+	return scheduling_error;
+}
+
+static void publisher__that_may_not_set_its_scheduling__says_so(void **state)
+{
+	static const struct publisher_options insecure = {.insecure = true};
+	struct publisher *p = NULL;
+	char why[CURVE_WHY];
+
+	(void)state;
+	scheduling_error = EPERM;
+	assert_int_equal(publisher_open(&sys_real, "127.0.0.1:0", &insecure, &p, why), -EPERM);
+	scheduling_error = 0;
+	assert_null(p);
+	assert_string_equal(why,
+		"cannot start libzmq: Operation not permitted: a sandbox (seccomp) denies it, or "
+		"the kernel is older than 5.3");
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -612,6 +638,7 @@ int main(void)
 		CASE(publisher__that_cannot_be_opened__says_why_and_leaves_nothing_open),
 		CASE(endpoint__of_the_longest_name__is_tried_and_one_longer_is_not),
 		CASE(options__that_contradict_each_other__are_rejected),
+		CASE(publisher__that_may_not_set_its_scheduling__says_so),
 	};
 
 	return cmocka_run_group_tests_name("publisher", tests, NULL, NULL);

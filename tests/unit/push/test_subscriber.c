@@ -454,6 +454,27 @@ static void subscriber__that_cannot_start__leaves_nothing_open(void **state)
 	assert_true(failures > 20);
 }
 
+static int scheduling_error; /* of the sandbox; libzmq asks, too */
+
+int pthread_setschedparam(pthread_t thread, int policy, const struct sched_param *param)
+{
+	(void)thread, (void)policy, (void)param;
+	return scheduling_error;
+}
+
+static void subscriber__that_may_not_set_its_scheduling__does_not_start(void **state)
+{
+	struct push_topic *const list[] = {&topics[0]};
+	const struct subscriber_endpoint e = {endpoint, 5000, NULL, NULL};
+
+	(void)state;
+	scheduling_error = EPERM;
+	assert_int_equal(subscriber_start(&sys_real, &e, 1, list, 1, &subscriber), -EPERM);
+	scheduling_error = 0;
+	assert_null(subscriber);
+	assert_int_equal(fault_zmq.contexts, 0);
+}
+
 static void subscriber__with_a_key_and_no_curve__does_not_start(void **state)
 {
 	struct push_topic *const list[] = {&topics[0]};
@@ -670,6 +691,7 @@ int main(void)
 		CASE(endpoint__that_speaks_http__is_refused_and_tried_again),
 		CASE(publisher__without_curve__is_refused_by_an_agent_with_a_key),
 		CASE(subscriber__that_cannot_start__leaves_nothing_open),
+		CASE(subscriber__that_may_not_set_its_scheduling__does_not_start),
 		CASE(subscriber__with_a_key_and_no_curve__does_not_start),
 		CASE(curve__that_libzmq_has_not__is_said),
 		CASE(version__has_three_numbers_in_their_order),

@@ -1375,9 +1375,51 @@ static void describe_file__has_its_size_and_time(void **state)
 	place_fini(&place);
 }
 
+/* ---- where upper and lower case are one ---- */
+
+static const char *listed_name(const char *name)
+{
+	return strcmp(name, "WEB") == 0 ? "web" : name;
+}
+
+static int open_in_any_case(int dir, const char *path, int flags, mode_t mode)
+{
+	return openat(dir, listed_name(path), flags, mode);
+}
+
+static int open_plain_in_any_case(int dir, const char *path, int flags)
+{
+	return openat(dir, listed_name(path), flags | O_CLOEXEC);
+}
+
+static int stat_in_any_case(int dir, const char *path, struct stat *ret_st, int flags)
+{
+	return fstatat(dir, listed_name(path), ret_st, flags);
+}
+
+static void state__of_a_config_whose_name_is_in_another_case__is_not_opened(void **state)
+{
+	struct store *other = NULL;
+	struct sys caseless = sys;
+	struct place p;
+	char why[FILE_WHY];
+
+	(void)state;
+	place_init(&p, 10);
+	save_text(&p, 1, OLD);
+	caseless.openat = open_in_any_case;
+	caseless.open_plain = open_plain_in_any_case;
+	caseless.fstatat = stat_in_any_case;
+	assert_int_equal(store_open(&caseless, p.dir, "WEB", 10, &other, why), -EEXIST);
+	assert_non_null(strstr(why, "/WEB: web is the same there"));
+	assert_null(other);
+	place_fini(&p);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(state__of_a_config_whose_name_is_in_another_case__is_not_opened),
 		cmocka_unit_test(load__of_a_file_of_the_former_format__is_one_part_that_was_pulled),
 		cmocka_unit_test(save__of_several_parts__keeps_the_bytes_of_each_in_their_place),
 		cmocka_unit_test(save__of_absent_parts_only__is_a_version_without_bytes),

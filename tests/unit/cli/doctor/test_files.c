@@ -7,6 +7,10 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <errno.h>
+#include <fcntl.h>
+#include <sys/ioctl.h>
+
+#include <linux/fs.h>
 
 #include <cmocka.h>
 
@@ -525,6 +529,41 @@ static void published_file__of_another_kind__is_named(void **state)
 		"Kubernetes: no subPath)\n"));
 }
 
+/* False where the file system, or this user, cannot. */
+static bool set_attributes(const char *path, int flags)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	bool done = fd >= 0 && ioctl(fd, FS_IOC_SETFLAGS, &flags) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	return done;
+}
+
+static void published_file__that_nobody_can_replace__is_an_error(void **state)
+{
+	char file[4096], out[4096];
+
+	(void)state;
+	put_settings("", in_dir("  web: {from: [{server: d, path: /w.yaml}], file: @/out/w}\n"));
+	put_file("out/w", 0640);
+	snprintf(file, sizeof(file), "%s", in_dir("@/out/w"));
+	snprintf(out, sizeof(out), "%s", in_dir("@/out"));
+	if (!set_attributes(file, FS_IMMUTABLE_FL))
+		skip();
+	assert_non_null(strstr(examine("web"),
+		in_dir("error web: @/out/w is immutable (lsattr): what is published cannot be "
+		       "replaced -> chattr -ia it\n")));
+	assert_true(set_attributes(file, FS_APPEND_FL));
+	assert_non_null(
+		strstr(examine("web"), in_dir("error web: @/out/w is append-only (lsattr)")));
+	assert_true(set_attributes(file, 0));
+	assert_true(set_attributes(out, FS_APPEND_FL));
+	assert_non_null(strstr(examine("web"), in_dir("error web: @/out is append-only (lsattr)")));
+	assert_true(set_attributes(out, 0));
+	assert_null(strstr(examine("web"), "lsattr"));
+}
+
 static void published_file__of_another_owner__is_a_note(void **state)
 {
 	static const struct {
@@ -801,6 +840,7 @@ int main(void)
 		CASE(owner__that_the_agent_cannot_give__is_an_error),
 		CASE(place__that_others_can_write__is_refused),
 		CASE(place__that_is_none__is_an_error),
+		CASE(published_file__that_nobody_can_replace__is_an_error),
 		CASE(published_file__of_another_kind__is_named),
 		CASE(published_file__of_another_owner__is_a_note),
 		CASE(sandbox__hides_places),
