@@ -8,15 +8,16 @@
  * Files are checked in rounds. They may take a quarter of the processor's time: a round that makes
  * it more than a moment more is followed by a pause, so that a storm of changes leaves most of the
  * loop to others, and a single one is published at once. A name is queued once, however often it
- * changed, and no events are read before the queue is empty; so each name gets its turn, and events
- * that the kernel drops meanwhile lead to a check of the whole tree.
+ * changed, so each gets its turn; events that the kernel drops meanwhile lead to a check of the
+ * whole tree.
  *
  * Where the directory's path leads to another one (a release that is replaced, a symlink that is
  * flipped), that takes the place of the first, under the same descriptor. No event says so: the
  * path is looked at now and then.
  *
  * A file that was written in, and not closed yet, is in the queue `writing`, out of which it comes
- * by the close, by a rename over it, or when nobody has written in it for a while.
+ * by the close, by a rename over it, or when nobody has written in it for a while. What is read out
+ * of a file counts only if no event then says that the next writer has begun.
  */
 #include "origin/tree_watch.h"
 
@@ -42,6 +43,7 @@
 	(IN_CLOSE_WRITE | IN_MODIFY | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE |        \
 		IN_ONLYDIR | IN_DONT_FOLLOW)
 #define MAX_DEPTH 16
+#define MAX_READS 64  /* of events, for one file */
 #define LOOK_MS 1000u /* from one look at the directory's path to the next */
 #define ROUND_US 5000u
 #define OWED_US 4000u /* without a pause */
@@ -54,6 +56,7 @@ struct name {
 	TAILQ_ENTRY(name) line;
 	struct queue *in;              /* which `line` is in */
 	uint64_t written_ms, began_ms; /* in `writing`: the last write, the first since a check */
+	uint64_t emptied_ms;           /* since when nothing is in it; 0 = something was */
 	char *body;                    /* of that etag; NULL = it was not kept */
 	size_t len;
 	time_t modified;
@@ -296,44 +299,6 @@ static void scan_all(struct tree_watch *w)
 	scan_folder(w, "");
 }
 
-/* ---- checks ---- */
-
-/* Reports the first name of the queue if its content changed. */
-static void check_next_name(struct tree_watch *w)
-{
-	struct name *n = TAILQ_FIRST(&w->waiting);
-	struct origin_file content = {.etag = ""};
-	struct stat st;
-	int r;
-
-	n->began_ms = 0;
-	if (fstatat(w->dir, n->path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
-		scan_folder(w, n->path);
-	r = origin_read(w->dir, n->path, &content);
-	if (r == -EAGAIN) { /* it is being written */
-		move_name(n, &w->later);
-		return;
-	}
-	if (r == 0)
-		keep_body(w, n, &content);
-	else
-		drop_body(w, n);
-	if (r == 0)
-		buffer_fini(&content.body);
-	else
-		content.etag[0] = '\0';
-	move_name(n, content.etag[0] ? &w->quiet : NULL);
-	if (strcmp(n->etag, content.etag) != 0) {
-		memcpy(n->etag, content.etag, sizeof(n->etag));
-		if (w->reports)
-			w->changed(w->arg, n->path, n->etag[0] ? n->etag : NULL);
-	}
-	if (n->etag[0])
-		return;
-	index_remove(&w->names, &n->link);
-	free(n);
-}
-
 /* ---- events ---- */
 
 static void forget_folder(struct tree_watch *w, int number)
@@ -383,6 +348,84 @@ static bool read_changes(struct tree_watch *w)
 		at += (ssize_t)(sizeof(*e) + e->len);
 	}
 	return n > 0;
+}
+
+/* ---- checks ---- */
+
+/* Who begins to write a file anew truncates it, and no event says so for a moment. One that stays
+ * empty is another content. */
+static bool was_just_emptied(
+	struct tree_watch *w, struct name *n, const struct origin_file *content)
+{
+	uint64_t now_ms = loop_now_ms(w->loop);
+
+	if (content->body.len > 0 || !content->etag[0] || !n->etag[0] ||
+		strcmp(n->etag, content->etag) == 0)
+		n->emptied_ms = 0;
+	else if (!n->emptied_ms)
+		n->emptied_ms = now_ms;
+	if (!n->emptied_ms || now_ms - n->emptied_ms >= TREE_WATCH_QUIET_MS)
+		return false;
+	note_write(w, n->path);
+	return true;
+}
+
+/* True: somebody began to write in it again, before or while that was read. */
+static bool is_overtaken(struct tree_watch *w, struct name *n, const struct origin_file *content)
+{
+	uint64_t began_ms = n->began_ms;
+
+	n->began_ms = 0;
+	for (int i = 0; strcmp(n->etag, content->etag) != 0 && i < MAX_READS; i++)
+		if (!read_changes(w))
+			break;
+	if (n->in != &w->writing && !was_just_emptied(w, n, content))
+		return false;
+	if (began_ms)
+		n->began_ms = began_ms;
+	return true;
+}
+
+static void take_content(struct tree_watch *w, struct name *n, const struct origin_file *content)
+{
+	bool is_there = content->etag[0] != '\0';
+
+	if (is_there)
+		keep_body(w, n, content);
+	else
+		drop_body(w, n);
+	if (strcmp(n->etag, content->etag) != 0) {
+		memcpy(n->etag, content->etag, sizeof(n->etag));
+		if (w->reports)
+			w->changed(w->arg, n->path, is_there ? n->etag : NULL);
+	}
+	if (is_there || n->in != &w->quiet)
+		return;
+	move_name(n, NULL);
+	index_remove(&w->names, &n->link);
+	free(n);
+}
+
+/* Reports the first name of the queue if its content changed. */
+static void check_next_name(struct tree_watch *w)
+{
+	struct name *n = TAILQ_FIRST(&w->waiting);
+	struct origin_file content = {.etag = ""};
+	struct stat st;
+	int r;
+
+	if (fstatat(w->dir, n->path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+		scan_folder(w, n->path);
+	r = origin_read(w->dir, n->path, &content);
+	move_name(n, r == -EAGAIN ? &w->later : &w->quiet); /* -EAGAIN: it is being written */
+	if (r == -EAGAIN)
+		return;
+	if (r)
+		content = (struct origin_file){.etag = ""};
+	if (!is_overtaken(w, n, &content))
+		take_content(w, n, &content);
+	if (r == 0)
+		buffer_fini(&content.body);
 }
 
 /* Queues the names of the next events, or all names. False: there was no event. */
@@ -504,6 +547,12 @@ static void look_timer_due(void *arg)
 		catch_up(w);
 	}
 	close(fd);
+}
+
+void tree_watch_check(struct tree_watch *w, const char *path)
+{
+	queue_name(w, path);
+	catch_up(w);
 }
 
 bool tree_watch_is_written(

@@ -119,25 +119,45 @@ static int take_before(
 	return before->body || (match && origin_etag_matches(match, f->etag)) ? 0 : -EAGAIN;
 }
 
+static bool is_other(const struct tree_watch_before *before, const struct origin_file *f)
+{
+	return before->etag[0] && strcmp(before->etag, f->etag) != 0;
+}
+
+/* A file that has become empty may have been truncated by who writes it anew, and no event says so
+ * yet: it is checked. */
+static bool is_written(struct server *s, const char *path, const struct origin_file *f,
+	struct tree_watch_before *ret_before)
+{
+	if (tree_watch_is_written(s->watch, path, ret_before))
+		return true;
+	if (!f || f->body.len > 0 || !is_other(ret_before, f))
+		return false;
+	tree_watch_check(s->watch, path);
+	return tree_watch_is_written(s->watch, path, ret_before);
+}
+
 /* As origin_read(), but never what somebody is writing. */
 static int read_whole(
 	struct server *s, const char *path, const char *match, struct origin_file *ret_file)
 {
 	struct tree_watch_before before;
-	bool is_written, is_other;
+	bool use_before, again;
 	int r, reads = 0;
 
 	do {
 		if (reads++ > 0)
 			buffer_fini(&ret_file->body);
 		r = origin_read(s->dir, path, ret_file);
-		is_written = tree_watch_is_written(s->watch, path, &before);
-		is_other = r == 0 && before.etag[0] && strcmp(before.etag, ret_file->etag) != 0;
-	} while (!is_written && is_other && reads < READS);
-	if (!is_written)
-		return r;
-	if (r == 0)
+		use_before = is_written(s, path, r ? NULL : ret_file, &before);
+		again = !use_before && r == 0 && is_other(&before, ret_file);
+	} while (again && reads < READS);
+	if (r == 0 && (use_before || (again && ret_file->body.len == 0))) {
 		buffer_fini(&ret_file->body);
+		r = -EAGAIN;
+	}
+	if (!use_before)
+		return r;
 	buffer_init(&ret_file->body, ORIGIN_MAX_FILE);
 	r = take_before(&before, match, ret_file);
 	if (r)

@@ -690,6 +690,73 @@ static void watch__of_a_file_that_is_being_written__waits_for_the_close(void **s
 	loop_free(loop);
 }
 
+/* Who writes a file anew truncates it first, which no event says for a moment. */
+static void watch__of_a_file_that_became_empty__waits_for_what_comes(void **state)
+{
+	struct tree_watch_before before;
+	struct tree_watch *w;
+	uint64_t began_ms;
+
+	(void)state;
+	put("www/web.yaml", "a: before\n");
+	loop = loop_new(&sys_real);
+	assert_int_equal(tree_watch_start(loop, root, dir, 100, on_change, NULL, &w), 0);
+	told[0] = '\0';
+	awaited = "more than is told before the loop runs";
+	began_ms = loop_now_ms(loop);
+	close(open_in("www/web.yaml", O_TRUNC));
+	for (int i = 0; i < 3; i++) {
+		assert_true(tree_watch_is_written(w, "web.yaml", &before));
+		assert_memory_equal(before.body, "a: before\n", 10);
+		assert_string_equal(told, "");
+		tree_watch_check(w, "web.yaml"); /* as often as somebody asks for it */
+	}
+	put("www/web.yaml", "a: after\n");
+	assert_false(tree_watch_is_written(w, "web.yaml", &before));
+	assert_memory_equal(before.body, "a: after\n", 9);
+	assert_string_equal(told, "+web.yaml ");
+	close(open_in("www/web.yaml", O_TRUNC));
+	run_until("+web.yaml "); /* it stays empty */
+	assert_string_equal(told, awaited);
+	assert_true(loop_now_ms(loop) - began_ms >= TREE_WATCH_QUIET_MS);
+	assert_false(tree_watch_is_written(w, "web.yaml", &before));
+	assert_int_equal(before.len, 0);
+	tree_watch_stop(w);
+	loop_free(loop);
+}
+
+/* Between the close of one writer and the check there may be the next one. */
+static void watch__of_a_file_that_the_next_one_writes_already__waits_for_the_close(void **state)
+{
+	struct tree_watch_before before;
+	struct tree_watch *w;
+	char name[160];
+	int fd;
+
+	(void)state;
+	put("www/web.yaml", "a: before\n");
+	loop = loop_new(&sys_real);
+	assert_int_equal(tree_watch_start(loop, root, dir, 100, on_change, NULL, &w), 0);
+	told[0] = '\0';
+	awaited = "";
+	close(open_in("www/web.yaml", 0));
+	for (int i = 0; i < 150; i++) { /* more events than are read at once */
+		snprintf(name, sizeof(name), "www/%0120d~", i);
+		close(open_in(name, O_CREAT));
+	}
+	fd = open_in("www/web.yaml", O_TRUNC);
+	assert_int_equal(write(fd, "a: ha", 5), 5);
+	assert_true(tree_watch_is_written(w, "web.yaml", &before));
+	assert_memory_equal(before.body, "a: before\n", 10);
+	assert_string_equal(told, "");
+	assert_int_equal(write(fd, "lf\n", 3), 3);
+	close(fd);
+	assert_false(tree_watch_is_written(w, "web.yaml", &before));
+	assert_string_equal(told, "+web.yaml ");
+	tree_watch_stop(w);
+	loop_free(loop);
+}
+
 static void watch__of_a_file_that_nobody_closes__waits_until_it_is_quiet(void **state)
 {
 	struct tree_watch_before before;
@@ -993,6 +1060,12 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			watch__of_a_file_that_is_being_written__waits_for_the_close, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_a_file_that_became_empty__waits_for_what_comes, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_a_file_that_the_next_one_writes_already__waits_for_the_close,
+			set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			watch__of_a_file_that_nobody_closes__waits_until_it_is_quiet, set_up,
 			tear_down),

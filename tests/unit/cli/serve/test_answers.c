@@ -22,7 +22,10 @@ static void played_add_header(struct httpd_request *r, const char *name, const c
 static void played_reply(
 	struct httpd_request *r, int status, const char *type, const void *body, size_t len);
 
+static void played_check(struct tree_watch *w, const char *path);
+
 #define origin_read played_read
+#define tree_watch_check played_check
 #define tree_watch_is_written played_is_written
 #define httpd_method(r) played_method(r)
 #define httpd_path played_path
@@ -44,7 +47,7 @@ static struct played {
 	const char *etag, *etag_later; /* later: of each read but the first; NULL = the same */
 	unsigned reads;
 	time_t modified;
-	bool is_written;
+	bool is_written, is_empty, is_written_later; /* later: when it is checked */
 	struct tree_watch_before before;
 	/* the request */
 	enum httpd_method method;
@@ -69,7 +72,14 @@ static int played_read(int dir, const char *path, struct origin_file *ret_file)
 	snprintf(ret_file->etag, sizeof(ret_file->etag), "%s",
 		played.reads > 1 && played.etag_later ? played.etag_later : played.etag);
 	buffer_init(&ret_file->body, 100);
-	return buffer_append_string(&ret_file->body, "now\n");
+	return buffer_append_string(&ret_file->body, played.is_empty ? "" : "now\n");
+}
+
+static void played_check(struct tree_watch *w, const char *path)
+{
+	(void)w;
+	assert_string_equal(path, "team/web.yaml");
+	played.is_written = played.is_written_later;
 }
 
 static bool played_is_written(
@@ -225,6 +235,21 @@ static void file__that_is_another_than_the_watch_knows__is_read_again(void **sta
 	assert_int_equal(played.reads, 1);
 }
 
+/* Who writes it anew truncates it first, which no event says for a moment. */
+static void file__that_has_become_empty__is_answered_as_it_was_before(void **state)
+{
+	(void)state;
+	played.is_empty = true;
+	assert_answer(WHOLE(NEW, "")); /* it was not there */
+	played.before = (struct tree_watch_before){NEW, "", 0, NOW_S - 1000};
+	assert_answer(WHOLE(NEW, "")); /* it was empty */
+	played.before = (struct tree_watch_before){OLD, "before", 6, NOW_S - 1000};
+	assert_answer("Retry-After: 1\n503 " PLAIN "the file is being written: ask again\n");
+	assert_int_equal(played.reads, 2);
+	played.is_written_later = true;
+	assert_answer(WHOLE(OLD, "before"));
+}
+
 static void file__that_cannot_be_read__is_refused(void **state)
 {
 	static const struct {
@@ -274,6 +299,7 @@ int main(void)
 		CASE(time__of_a_moment_ago__is_neither_sent_nor_compared),
 		CASE(file__that_is_written__is_answered_as_it_was_before),
 		CASE(file__that_is_another_than_the_watch_knows__is_read_again),
+		CASE(file__that_has_become_empty__is_answered_as_it_was_before),
 		CASE(file__that_cannot_be_read__is_refused),
 		CASE(topic__is_the_path_without_its_ending),
 	};
