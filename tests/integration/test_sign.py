@@ -154,6 +154,20 @@ class Sign(Case):
         os.unlink(self.path('doc.minisig'))
         self.assertEqual(self.run_('sign', 'doc', '-s', 'k', '--rev', '7'), 'doc.minisig: rev=7 path=/doc\n')
 
+    def test_output_replaces_no_document_and_no_key(self):
+        self.write('large', 'x' * 5000)
+        os.mkfifo(self.path('pipe'))
+        for output in ('doc', 'k', 'k.pub', 'large', 'pipe'):
+            for rev in ((), ('--rev', '9')):
+                before = None if output == 'pipe' else self.read(output)
+                self.refused(f'^pullet sign: {output} is not replaced: .*: remove it, or name another file with --output\n$', 'doc', '-s', 'k', '-o', output, *rev)
+                if before is not None:
+                    self.assertEqual(self.read(output), before)
+        self.write('sig', '')
+        for _ in range(2):  # what is empty, and a signature
+            self.run_('sign', 'doc', '-s', 'k', '-o', 'sig')
+        self.assertIn(b'trusted comment: rev=', self.read('sig'))
+
     def test_what_it_refuses(self):
         self.write('a b', '1')
         for args, code, sentence in (
