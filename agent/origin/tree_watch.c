@@ -41,7 +41,7 @@
 
 #define EVENTS                                                                                     \
 	(IN_CLOSE_WRITE | IN_MODIFY | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE |        \
-		IN_ONLYDIR | IN_DONT_FOLLOW)
+		IN_ATTRIB | IN_ONLYDIR | IN_DONT_FOLLOW)
 #define MAX_DEPTH 16
 #define MAX_READS 64  /* of events, for one file */
 #define LOOK_MS 1000u /* from one look at the directory's path to the next */
@@ -78,6 +78,7 @@ struct tree_watch {
 	struct loop_watch watch;              /* not during a pause */
 	struct loop_timer pause, quiet_timer; /* quiet_timer: of `writing` */
 	struct loop_timer look;               /* at the directory's path */
+	struct log_limit warnings;            /* of single files */
 	size_t room;                          /* bytes that may still be kept */
 	uint64_t owed_us, owed_at_us; /* four times what the rounds worked, less what passed */
 	bool reports, again;          /* again: check the whole tree */
@@ -98,13 +99,22 @@ static struct name *find_watched_name(const struct tree_watch *w, const char *pa
 	return NULL;
 }
 
+static bool may_warn(
+	struct tree_watch *w, const char *kind, const char *path, unsigned *ret_repeated)
+{
+	return log_limit_pass_kind(&w->warnings, loop_now_ms(w->loop), kind, path, ret_repeated);
+}
+
 static struct name *add_name(struct tree_watch *w, const char *path, uint64_t hash)
 {
 	size_t size = strlen(path) + 1;
 	struct name *n;
+	unsigned repeated;
 
 	if (w->names.count >= TREE_WATCH_MAX_FILES) {
-		log_warn("too many files: changes of this one will not be published", "path", path);
+		if (may_warn(w, "too many", path, &repeated))
+			log_warn("too many files: changes of this one will not be published",
+				"path", path, "repeated", repeated ? LOG_U64(repeated) : NULL);
 		return NULL;
 	}
 	n = calloc(1, sizeof(*n) + size);
@@ -325,6 +335,8 @@ static void handle_event(struct tree_watch *w, const struct inotify_event *e)
 		return;
 	else if (e->mask & IN_ISDIR && e->mask & (IN_MOVED_FROM | IN_DELETE))
 		w->again = true;
+	else if (e->mask & IN_ATTRIB) /* it may be readable now; who writes in it goes on */
+		queue_scanned(w, path);
 	/* a new file has another event when it is closed; a new link, soft or hard, has not */
 	else if (e->mask & IN_MODIFY ||
 		 (e->mask & IN_CREATE && !(e->mask & IN_ISDIR) &&
@@ -386,6 +398,32 @@ static bool is_overtaken(struct tree_watch *w, struct name *n, const struct orig
 	return true;
 }
 
+/* What is no file is not missed. */
+static void note_unreadable(struct tree_watch *w, const char *path, int error)
+{
+	static const struct {
+		int error;
+		const char *why; /* NULL = none is needed */
+	} table[] = {
+		{ENOENT, NULL},
+		{ENOTDIR, NULL},
+		{EISDIR, NULL},
+		{EINVAL, NULL}, /* a device, a FIFO */
+		{ENXIO, NULL},  /* a socket */
+		{EXDEV, "it leads out of the directory"},
+		{EFBIG, "it is larger than 64 MiB"},
+	};
+	const char *why = strerror(error);
+	unsigned repeated;
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].error == error)
+			why = table[i].why;
+	if (why && may_warn(w, "unreadable", path, &repeated))
+		log_warn("cannot read a file: changes of it will not be published", "path", path,
+			"why", why, "repeated", repeated ? LOG_U64(repeated) : NULL);
+}
+
 static void take_content(struct tree_watch *w, struct name *n, const struct origin_file *content)
 {
 	bool is_there = content->etag[0] != '\0';
@@ -420,8 +458,10 @@ static void check_next_name(struct tree_watch *w)
 	move_name(n, r == -EAGAIN ? &w->later : &w->quiet); /* -EAGAIN: it is being written */
 	if (r == -EAGAIN)
 		return;
-	if (r)
+	if (r) {
+		note_unreadable(w, n->path, -r);
 		content = (struct origin_file){.etag = ""};
+	}
 	if (!is_overtaken(w, n, &content))
 		take_content(w, n, &content);
 	if (r == 0)

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -690,6 +691,69 @@ static void watch__of_a_file_that_is_being_written__waits_for_the_close(void **s
 	loop_free(loop);
 }
 
+/* A link that leads out is refused to every user, root too. */
+static void watch__of_a_file_that_cannot_be_read__says_so(void **state)
+{
+	struct tree_watch_before before;
+	struct captured log;
+	struct tree_watch *w;
+	char said[1024], path[PATH_MAX];
+
+	(void)state;
+	link_to("/etc/passwd", "www/out.yaml");
+	loop = loop_new(&sys_real);
+	log = captured_begin(STDERR_FILENO);
+	assert_int_equal(tree_watch_start(loop, root, dir, 100, on_change, NULL, &w), 0);
+	told[0] = '\0';
+	awaited = "more than is told";
+	put("www/web.yaml", "a: 1\n");
+	path_in(path, "www/web.yaml");
+	assert_int_equal(unlink(path), 0);
+	link_to("/etc/passwd", "www/web.yaml");
+	tree_watch_is_written(w, "web.yaml", &before);
+	captured_read(&log, said, sizeof(said));
+	captured_end(&log);
+	assert_non_null(strstr(said, "cannot read a file: changes of it will not be published "
+				     "path=out.yaml why=\"it leads out of the directory\""));
+	assert_non_null(strstr(said, "path=web.yaml why=\"it leads out of the directory\""));
+	assert_string_equal(told, "-web.yaml ");
+	tree_watch_stop(w);
+	loop_free(loop);
+}
+
+/* As after a chmod that makes it readable; root may read any. */
+static void watch__of_a_file_with_another_mode__looks_at_it_but_not_while_it_is_written(
+	void **state)
+{
+	struct tree_watch_before before;
+	struct tree_watch *w;
+	char *mapped, path[PATH_MAX];
+	int fd;
+
+	(void)state;
+	put("www/web.yaml", "a: 1\n");
+	path_in(path, "www/web.yaml");
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	mapped = mmap(NULL, 5, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(mapped, MAP_FAILED);
+	loop = loop_new(&sys_real);
+	assert_int_equal(tree_watch_start(loop, root, dir, 100, on_change, NULL, &w), 0);
+	told[0] = '\0';
+	awaited = "more than is told";
+	mapped[3] = '2'; /* without an event */
+	assert_int_equal(chmod(path, 0640), 0);
+	assert_false(tree_watch_is_written(w, "web.yaml", &before));
+	assert_string_equal(told, "+web.yaml ");
+	assert_memory_equal(before.body, "a: 2\n", 5);
+	assert_int_equal(write(fd, "a", 1), 1);
+	assert_int_equal(chmod(path, 0600), 0);
+	assert_true(tree_watch_is_written(w, "web.yaml", &before));
+	munmap(mapped, 5);
+	close(fd);
+	tree_watch_stop(w);
+	loop_free(loop);
+}
+
 /* Who writes a file anew truncates it first, which no event says for a moment. */
 static void watch__of_a_file_that_became_empty__waits_for_what_comes(void **state)
 {
@@ -1060,6 +1124,11 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			watch__of_a_file_that_is_being_written__waits_for_the_close, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_a_file_that_cannot_be_read__says_so, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_a_file_with_another_mode__looks_at_it_but_not_while_it_is_written,
+			set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			watch__of_a_file_that_became_empty__waits_for_what_comes, set_up,
 			tear_down),
