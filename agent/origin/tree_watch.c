@@ -83,6 +83,7 @@ struct tree_watch {
 	uint64_t owed_us, owed_at_us; /* four times what the rounds worked, less what passed */
 	bool reports, again;          /* again: check the whole tree */
 	bool pauses;
+	bool is_gone; /* root leads to no directory: the last one counts */
 	struct index names;
 	struct queue quiet, waiting, later, writing; /* later: in the next round */
 	struct folder *folders;
@@ -577,6 +578,12 @@ static void look_timer_due(void *arg)
 	int fd = origin_open(w->root);
 
 	loop_timer_set(w->loop, &w->look, loop_now_ms(w->loop) + LOOK_MS);
+	if (fd < 0 && !w->is_gone)
+		log_warn("the directory is gone: what is left of it counts until it is back",
+			"path", w->root, "why", strerror(-fd));
+	else if (fd >= 0 && w->is_gone)
+		log_info("the directory is back", "path", w->root);
+	w->is_gone = fd < 0;
 	if (fd < 0)
 		return;
 	if (!is_same_directory(w->dir, fd) && dup3(fd, w->dir, O_CLOEXEC) == w->dir) {

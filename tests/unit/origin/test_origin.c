@@ -513,6 +513,44 @@ static void watch__of_a_directory_that_is_replaced__goes_over_to_the_other(void 
 }
 
 /* Who looks at it again and again is told of nothing. */
+static void watch__of_a_directory_that_is_gone__says_so_once_and_when_it_is_back(void **state)
+{
+	struct captured errors;
+	struct tree_watch *w;
+	char path[PATH_MAX], away[PATH_MAX], text[1024];
+	int at;
+
+	(void)state;
+	path_in(path, "www");
+	path_in(away, "away");
+	at = origin_open(path);
+	loop = quick_open();
+	told[0] = '\0';
+	awaited = "x";
+	assert_int_equal(tree_watch_start(loop, path, at, 100, on_change, NULL, &w), 0);
+	errors = captured_begin(STDERR_FILENO);
+	assert_int_equal(rename(path, away), 0);
+	for (int i = 0; i < 3; i++) {
+		quick.skipped_ms += 1500;
+		quick_run();
+	}
+	captured_read(&errors, text, sizeof(text));
+	assert_non_null(strstr(text, "the directory is gone: what is left of it counts until it is "
+				     "back path="));
+	assert_non_null(strstr(text, "why=\"No such file or directory\"\n"));
+	assert_ptr_equal(strstr(text, "\n"), text + strlen(text) - 1);
+	assert_int_equal(rename(away, path), 0);
+	quick.skipped_ms += 1500;
+	quick_run();
+	captured_read(&errors, text, sizeof(text));
+	captured_end(&errors);
+	assert_non_null(strstr(text, "the directory is back path="));
+	assert_string_equal(told, "");
+	tree_watch_stop(w);
+	quick_close();
+	close(at);
+}
+
 static void watch__of_a_directory_that_stays__does_not_take_it_for_another(void **state)
 {
 	struct captured errors;
@@ -1113,6 +1151,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			read__of_a_file_of_the_kernel__is_whole, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(read__that_fails__says_how, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_a_directory_that_is_gone__says_so_once_and_when_it_is_back,
+			set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			watch__of_a_directory_that_stays__does_not_take_it_for_another, set_up,
 			tear_down),
