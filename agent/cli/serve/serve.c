@@ -12,6 +12,8 @@
 #include <unistd.h>
 
 #include "base/descriptors.h"
+#include "crypto/curve_keys.h"
+#include "httpd/host_header.h"
 #include "httpd/server.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -32,6 +34,7 @@
 
 struct options {
 	const char *dir, *http, *push;
+	char *http_names[OPTIONS_NAMES + 1]; /* ends with NULL */
 	struct publisher_options publisher;
 	uint64_t heartbeat_ms;
 };
@@ -43,13 +46,23 @@ struct server {
 	struct httpd *httpd;
 	struct publisher *publisher;
 	struct tree_watch *watch;
+	bool checks_names; /* of this host, in requests */
 	struct loop_timer heartbeat;
 	struct loop_watch subscriptions;
 };
 
+static int add_http_name(void *target, const char *command, char *text)
+{
+	struct options *o = target;
+
+	return options_add_name(command, "--http-name", text, o->http_names);
+}
+
 static const struct option_row serve_rows[] = {
 	{"http", "HOST:PORT", "where to serve (default 127.0.0.1:8080; port 0: any free one)",
 		OPTION_TEXT, .at = offsetof(struct options, http)},
+	{"http-name", "NAME", "what clients may call this host, too", OPTION_READ,
+		.read = add_http_name},
 	{"push", "ENDPOINT",
 		"where to publish (default tcp://127.0.0.1:7377; port 0: any free one)",
 		OPTION_TEXT, .at = offsetof(struct options, push)},
@@ -61,8 +74,9 @@ static const struct option_row serve_rows[] = {
 };
 
 static const struct command_line serve_line = {
-	.usage = "Usage: pullet serve DIR [--http HOST:PORT] [--push ENDPOINT] [--heartbeat "
-		 "DURATION]\n"
+	.usage = "Usage: pullet serve DIR [--http HOST:PORT [--http-name NAME]...] [--push "
+		 "ENDPOINT]\n"
+		 "                    [--heartbeat DURATION]\n"
 		 "                    [--curve-secret-key FILE [--curve-allow FILE] | --insecure]\n"
 		 "Serves the files of DIR over HTTP with strong ETags, and publishes an update "
 		 "message for each change.\n"
@@ -170,6 +184,16 @@ static void reply_refusal(struct httpd_request *r, int status, const char *text)
 	httpd_reply(r, status, "text/plain; charset=utf-8", text, strlen(text));
 }
 
+/* Who reaches this host by its loopback is on it, but for a page in a browser here whose own name
+ * points to it (DNS rebinding). Clients from elsewhere have names for it that are not known. */
+static bool has_our_name(const struct server *s, const struct httpd_request *r)
+{
+	const char *host = httpd_header(r, "Host"); /* which browsers send */
+
+	return !s->checks_names || !host ||
+	       host_header_is_this_machines(host, s->options->http_names);
+}
+
 static void answer_request(void *arg, struct httpd_request *r)
 {
 	struct server *s = arg;
@@ -178,6 +202,12 @@ static void answer_request(void *arg, struct httpd_request *r)
 	char date[40];
 	int e;
 
+	if (!has_our_name(s, r)) {
+		reply_refusal(r, 421,
+			"this host does not have the requested name: use its address, or name it "
+			"with --http-name\n");
+		return;
+	}
 	if (httpd_method(r) != HTTPD_GET && httpd_method(r) != HTTPD_HEAD) {
 		httpd_add_header(r, "Allow", "GET, HEAD");
 		reply_refusal(r, 405, "only GET and HEAD\n");
@@ -298,6 +328,7 @@ static int start_server(struct server *s, const char *command)
 	if (!s->httpd)
 		return cli_cannot_listen(command, "--http", o->http, errno);
 	raise_client_limit(s->httpd);
+	s->checks_names = o->http_names[0] || curve_stays_here(o->http);
 	r = cli_publisher(command, "--push", o->push, &o->publisher, &s->publisher);
 	if (r)
 		return r;

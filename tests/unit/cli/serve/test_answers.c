@@ -51,7 +51,7 @@ static struct played {
 	struct tree_watch_before before;
 	/* the request */
 	enum httpd_method method;
-	const char *match, *since;
+	const char *match, *since, *host;
 	/* the answer: a line each */
 	char text[1024];
 } played;
@@ -106,7 +106,9 @@ static const char *played_path(const struct httpd_request *r)
 static const char *played_header(const struct httpd_request *r, const char *name)
 {
 	(void)r;
-	return strcmp(name, "If-None-Match") == 0 ? played.match : played.since;
+	return strcmp(name, "If-None-Match") == 0 ? played.match
+	       : strcmp(name, "Host") == 0        ? played.host
+						  : played.since;
 }
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -276,6 +278,32 @@ static void file__that_cannot_be_read__is_refused(void **state)
 	assert_answer(WHOLE(NEW, "now\n"));
 }
 
+/* A page in a browser here may have its own name point to this host (DNS rebinding). */
+static void name__of_somebody_else__is_refused_where_only_this_host_comes(void **state)
+{
+	static char name[] = "config.example";
+	struct options options = {.http = "127.0.0.1:0"};
+	static const char *const good[] = {
+		NULL, "127.0.0.1:8080", "localhost:8080", "[::1]:8080", "config.example:80"};
+
+	(void)state;
+	server.options = &options;
+	played.host = "evil.example:8080";
+	assert_answer(WHOLE(NEW, "now\n"));
+	server.checks_names = true;
+	assert_answer("421 " PLAIN "this host does not have the requested name: use its address, "
+		      "or name it with --http-name\n");
+	played.host = "config.example";
+	played.text[0] = '\0';
+	answer_request(&server, NULL);
+	assert_memory_equal(played.text, "421 ", 4);
+	options.http_names[0] = name;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		played.host = good[i];
+		assert_answer(WHOLE(NEW, "now\n"));
+	}
+}
+
 static void topic__is_the_path_without_its_ending(void **state)
 {
 	static const char *const rows[][2] = {{"web.yaml", "web"}, {"team/web.yaml", "team/web"},
@@ -301,6 +329,7 @@ int main(void)
 		CASE(file__that_is_another_than_the_watch_knows__is_read_again),
 		CASE(file__that_has_become_empty__is_answered_as_it_was_before),
 		CASE(file__that_cannot_be_read__is_refused),
+		CASE(name__of_somebody_else__is_refused_where_only_this_host_comes),
 		CASE(topic__is_the_path_without_its_ending),
 	};
 
