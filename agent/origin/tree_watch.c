@@ -90,6 +90,17 @@ struct tree_watch {
 	size_t folder_count;
 };
 
+const char *tree_watch_explain(int error)
+{
+	if (error == ENOSPC)
+		return "this user has no inotify watches left: raise fs.inotify.max_user_watches "
+		       "(sysctl)";
+	if (error == EMFILE)
+		return "this user has no inotify instances left, or the command no descriptors: "
+		       "raise fs.inotify.max_user_instances (sysctl), or LimitNOFILE";
+	return strerror(error);
+}
+
 /* ---- names ---- */
 
 static struct name *find_watched_name(const struct tree_watch *w, const char *path, uint64_t hash)
@@ -240,7 +251,7 @@ static bool add_folder(struct tree_watch *w, const char *path)
 	number = inotify_add_watch(w->watch.fd, full, path[0] ? EVENTS : EVENTS & ~IN_DONT_FOLLOW);
 	if (number < 0) {
 		log_warn("cannot watch a folder: changes there will not be published", "path", full,
-			"why", strerror(errno));
+			"why", tree_watch_explain(errno));
 		return false;
 	}
 	f = folder_of(w, number);

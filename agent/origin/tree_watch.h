@@ -37,6 +37,9 @@ typedef void (*tree_watch_changed)(void *arg, const char *path, const char *etag
 int tree_watch_start(struct loop *l, const char *path, int dir, size_t keep,
 	tree_watch_changed changed, void *arg, struct tree_watch **ret_watch);
 
+/* What an error of watching a directory means, and what to do. */
+const char *tree_watch_explain(int error);
+
 /* What is in a file, or was before somebody began to write in it. */
 struct tree_watch_before {
 	const char *etag; /* "" = it was not there, or is not watched */

@@ -334,7 +334,7 @@ static int start_folders(struct daemon *d)
 			r = tree_watch_start(d->loop, path, f->dir, 0, file_changed, f, &f->watch);
 		if (r)
 			return cli_error(CLI_FAILED, d->setup.command, "cannot watch %s: %s", path,
-				strerror(-r));
+				tree_watch_explain(-r));
 	}
 	return CLI_OK;
 }

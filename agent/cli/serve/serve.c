@@ -337,7 +337,8 @@ static int start_server(struct server *s, const char *command)
 		r = loop_watch(s->loop, &s->subscriptions, publisher_fd(s->publisher), LOOP_READ,
 			subscriptions_came, s);
 	if (r)
-		return cli_error(CLI_FAILED, command, "cannot watch %s: %s", o->dir, strerror(-r));
+		return cli_error(
+			CLI_FAILED, command, "cannot watch %s: %s", o->dir, tree_watch_explain(-r));
 	loop_timer_init(&s->heartbeat, heartbeat_due, s);
 	heartbeat_due(s);
 	subscriptions_came(s, -1, LOOP_READ);
