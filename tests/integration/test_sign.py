@@ -237,6 +237,31 @@ class Sign(Case):
         refused('is not by one of the public keys')
 
 
+class Pushed(Case):
+    def test_a_document_that_is_signed_after_it_was_changed_comes_with_its_signature(self):
+        public = self.key('k')
+        self.write('www/web.yaml', 'n: 1\n')
+        self.run_('sign', 'www/web.yaml', '-s', 'k')
+        os.makedirs(self.path('out'))
+        _, url, served = self.serve()
+        relay = harness.Program([PULLET, 'relay', '--dir', self.path('www'), '--push', 'tcp://127.0.0.1:0'], read='both')
+        self.addCleanup(relay.close)
+        relayed = re.search(r'tcp://\S+', relay.log.wait('publishing on'))[0]
+        for n, endpoint in ((2, served), (3, relayed)):
+            with self.subTest(endpoint=endpoint):
+                agent = harness.Agent(self, f'agent: {{state_dir: {self.path("state")}, runtime_dir: {self.path("run")}}}\npush: [{{endpoint: "{endpoint}"}}]\nconfigs:\n'
+                                      f'  web: {{url: "{url}/web.yaml", file: {self.path("out/web")}, interval: 1h, verify: {{public_key: {public}}}}}\n')
+                agent.ready()
+                agent.log.wait('push channel connected')
+                agent.refresh('web')
+                self.write('www/web.yaml', f'n: {n}\n')
+                agent.log.wait('rejected by the signature')
+                self.run_('sign', 'www/web.yaml', '-s', 'k')
+                agent.log.wait('published config=web.*cause=push')
+                self.assertEqual(self.read('out/web'), b'n: %d\n' % n)
+                agent.stop()
+
+
 def taken_or_published(agent, case, document):
     """The first pull is the agent's own, so a refresh may have nothing left to do."""
     case.assertIn(agent.refresh('web')['outcome'], ('published', 'unchanged', 'not modified'))

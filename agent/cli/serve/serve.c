@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/descriptors.h"
+#include "base/ending.h"
 #include "crypto/curve_keys.h"
 #include "httpd/host_header.h"
 #include "httpd/server.h"
@@ -30,6 +31,7 @@
 
 #define MAX_QUEUED (256u << 20) /* bytes of answers on their way to slow clients */
 #define MAX_KEPT (16u << 20)    /* bytes of files, for while they are written in place */
+#define SIGNATURE ".minisig"    /* behind a document's name */
 #define READS 2                 /* of a file that was written meanwhile */
 
 struct options {
@@ -241,14 +243,19 @@ static void answer_request(void *arg, struct httpd_request *r)
 
 /* ---- push ---- */
 
-/* "team/web.yaml" -> "team/web" */
+static bool is_signature(const char *path)
+{
+	return ends_in(path, strlen(path), SIGNATURE);
+}
+
+/* "team/web.yaml", and its signature "team/web.yaml.minisig" -> "team/web" */
 static void topic_of_path(const char *path, char topic[256])
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path,
-		   *dot = strrchr(name, '.');
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	size_t len = strlen(path) - (is_signature(path) ? strlen(SIGNATURE) : 0);
+	const char *dot = memrchr(name, '.', (size_t)(path + len - name));
 
-	snprintf(topic, 256, "%.*s", dot && dot > name ? (int)(dot - path) : (int)strlen(path),
-		path);
+	snprintf(topic, 256, "%.*s", (int)(dot && dot > name ? (size_t)(dot - path) : len), path);
 }
 
 static void tree_changed(void *arg, const char *path, const char *etag)
@@ -258,7 +265,7 @@ static void tree_changed(void *arg, const char *path, const char *etag)
 	int r;
 
 	topic_of_path(path, topic);
-	if (etag) /* without its quotes */
+	if (etag && !is_signature(path)) /* without its quotes; agents know the document's */
 		snprintf(version, sizeof(version), "%.*s", (int)strlen(etag) - 2, etag + 1);
 	r = publisher_send(s->publisher, topic, version, 0);
 	if (r)

@@ -308,7 +308,8 @@ static void topic__is_the_path_without_its_ending(void **state)
 {
 	static const char *const rows[][2] = {{"web.yaml", "web"}, {"team/web.yaml", "team/web"},
 		{"a.b/web", "a.b/web"}, {"a.b.c", "a.b"}, {".hidden", ".hidden"},
-		{"a/.hidden", "a/.hidden"}, {"web", "web"}};
+		{"a/.hidden", "a/.hidden"}, {"web", "web"}, {"team/web.yaml.minisig", "team/web"},
+		{"web.minisig", "web"}, {"a.b/web.minisig", "a.b/web"}};
 	char topic[256];
 
 	(void)state;
