@@ -171,10 +171,11 @@ class Storm(Serve):
 class Names(Serve):
     def test_a_page_with_a_name_of_its_own_cannot_read_it(self):
         for host, status in (('evil.example', 421), (f'evil.example:{self.port}', 421), (f'127.0.0.1.evil.example:{self.port}', 421), ('', 421),
-                             (f'127.0.0.1:{self.port}', 200), (f'localhost:{self.port}', 200), ('[::1]', 200)):
+                             (f'127.0.0.1:{self.port}', 200), (f'localhost:{self.port}', 200), ('[::1]', 200), ('upstream', 200)):
             with self.subTest(host=host):
                 self.assertEqual(self.raw(f'GET /web.yaml HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n')[0], status)
         self.assertEqual(self.raw('GET /web.yaml HTTP/1.0\r\n\r\n')[0], 200)  # no browser leaves it out
+        self.server.log.wait('request refused: this host does not go by that name name=evil.example')
         url = self.serve('--http-name', 'a.example', '--http-name', 'b.example')[1]
         self.port = int(url.rsplit(':', 1)[1].strip('/').split('/')[0])
         for host, status in (('b.example', 200), ('c.example', 421)):

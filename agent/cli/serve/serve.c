@@ -49,6 +49,7 @@ struct server {
 	struct publisher *publisher;
 	struct tree_watch *watch;
 	bool checks_names; /* of this host, in requests */
+	struct log_limit refused;
 	struct loop_timer heartbeat;
 	struct loop_watch subscriptions;
 };
@@ -187,13 +188,20 @@ static void reply_refusal(struct httpd_request *r, int status, const char *text)
 }
 
 /* Who reaches this host by its loopback is on it, but for a page in a browser here whose own name
- * points to it (DNS rebinding). Clients from elsewhere have names for it that are not known. */
-static bool has_our_name(const struct server *s, const struct httpd_request *r)
+ * points to it (DNS rebinding). Clients from elsewhere have names for it that are not known. A name
+ * without a dot, such as nginx makes of its upstreams, cannot be that of a page from elsewhere. */
+static bool has_our_name(struct server *s, const struct httpd_request *r)
 {
 	const char *host = httpd_header(r, "Host"); /* which browsers send */
+	unsigned repeated;
 
-	return !s->checks_names || !host ||
-	       host_header_is_this_machines(host, s->options->http_names);
+	if (!s->checks_names || !host || (*host && !strchr(host, '.')) ||
+		host_header_is_this_machines(host, s->options->http_names))
+		return true;
+	if (log_limit_pass(&s->refused, loop_now_ms(s->loop), "name", &repeated))
+		log_warn("request refused: this host does not go by that name", "name", host,
+			"repeated", repeated ? LOG_U64(repeated) : NULL);
+	return false;
 }
 
 static void answer_request(void *arg, struct httpd_request *r)

@@ -283,8 +283,8 @@ static void name__of_somebody_else__is_refused_where_only_this_host_comes(void *
 {
 	static char name[] = "config.example";
 	struct options options = {.http = "127.0.0.1:0"};
-	static const char *const good[] = {
-		NULL, "127.0.0.1:8080", "localhost:8080", "[::1]:8080", "config.example:80"};
+	static const char *const good[] = {NULL, "upstream", "127.0.0.1:8080", "localhost:8080",
+		"[::1]:8080", "config.example:80"};
 
 	(void)state;
 	server.options = &options;
