@@ -494,7 +494,7 @@ void httpd_reply(
 	}
 	if (content_type)
 		httpd_add_header(r, "Content-Type", content_type);
-	if (httpd_method(r) == HTTPD_HEAD) {
+	if (status != 304) { /* libevent adds none to HTTP/1.0, whose end could be a cut */
 		snprintf(length, sizeof(length), "%zu", len);
 		httpd_add_header(r, "Content-Length", length);
 	}

@@ -8,15 +8,16 @@
  * Files are checked in rounds. They may take a quarter of the processor's time: a round that makes
  * it more than a moment more is followed by a pause, so that a storm of changes leaves most of the
  * loop to others, and a single one is published at once. A name is queued once, however often it
- * changed, and no events are read before the queue is empty; so each name gets its turn, and events
- * that the kernel drops meanwhile lead to a check of the whole tree.
+ * changed, so each gets its turn; events that the kernel drops meanwhile lead to a check of the
+ * whole tree.
  *
  * Where the directory's path leads to another one (a release that is replaced, a symlink that is
  * flipped), that takes the place of the first, under the same descriptor. No event says so: the
  * path is looked at now and then.
  *
  * A file that was written in, and not closed yet, is in the queue `writing`, out of which it comes
- * by the close, by a rename over it, or when nobody has written in it for a while.
+ * by the close, by a rename over it, or when nobody has written in it for a while. What is read out
+ * of a file counts only if no event then says that the next writer has begun.
  */
 #include "origin/tree_watch.h"
 
@@ -40,8 +41,9 @@
 
 #define EVENTS                                                                                     \
 	(IN_CLOSE_WRITE | IN_MODIFY | IN_MOVED_TO | IN_MOVED_FROM | IN_DELETE | IN_CREATE |        \
-		IN_ONLYDIR | IN_DONT_FOLLOW)
+		IN_ATTRIB | IN_ONLYDIR | IN_DONT_FOLLOW)
 #define MAX_DEPTH 16
+#define MAX_READS 64  /* of events, for one file */
 #define LOOK_MS 1000u /* from one look at the directory's path to the next */
 #define ROUND_US 5000u
 #define OWED_US 4000u /* without a pause */
@@ -54,6 +56,7 @@ struct name {
 	TAILQ_ENTRY(name) line;
 	struct queue *in;              /* which `line` is in */
 	uint64_t written_ms, began_ms; /* in `writing`: the last write, the first since a check */
+	uint64_t emptied_ms;           /* since when nothing is in it; 0 = something was */
 	char *body;                    /* of that etag; NULL = it was not kept */
 	size_t len;
 	time_t modified;
@@ -75,15 +78,28 @@ struct tree_watch {
 	struct loop_watch watch;              /* not during a pause */
 	struct loop_timer pause, quiet_timer; /* quiet_timer: of `writing` */
 	struct loop_timer look;               /* at the directory's path */
+	struct log_limit warnings;            /* of single files */
 	size_t room;                          /* bytes that may still be kept */
 	uint64_t owed_us, owed_at_us; /* four times what the rounds worked, less what passed */
 	bool reports, again;          /* again: check the whole tree */
 	bool pauses;
+	bool is_gone; /* root leads to no directory: the last one counts */
 	struct index names;
 	struct queue quiet, waiting, later, writing; /* later: in the next round */
 	struct folder *folders;
 	size_t folder_count;
 };
+
+const char *tree_watch_explain(int error)
+{
+	if (error == ENOSPC)
+		return "this user has no inotify watches left: raise fs.inotify.max_user_watches "
+		       "(sysctl)";
+	if (error == EMFILE)
+		return "this user has no inotify instances left, or the command no descriptors: "
+		       "raise fs.inotify.max_user_instances (sysctl), or LimitNOFILE";
+	return strerror(error);
+}
 
 /* ---- names ---- */
 
@@ -95,13 +111,22 @@ static struct name *find_watched_name(const struct tree_watch *w, const char *pa
 	return NULL;
 }
 
+static bool may_warn(
+	struct tree_watch *w, const char *kind, const char *path, unsigned *ret_repeated)
+{
+	return log_limit_pass_kind(&w->warnings, loop_now_ms(w->loop), kind, path, ret_repeated);
+}
+
 static struct name *add_name(struct tree_watch *w, const char *path, uint64_t hash)
 {
 	size_t size = strlen(path) + 1;
 	struct name *n;
+	unsigned repeated;
 
 	if (w->names.count >= TREE_WATCH_MAX_FILES) {
-		log_warn("too many files: changes of this one will not be published", "path", path);
+		if (may_warn(w, "too many", path, &repeated))
+			log_warn("too many files: changes of this one will not be published",
+				"path", path, "repeated", repeated ? LOG_U64(repeated) : NULL);
 		return NULL;
 	}
 	n = calloc(1, sizeof(*n) + size);
@@ -226,7 +251,7 @@ static bool add_folder(struct tree_watch *w, const char *path)
 	number = inotify_add_watch(w->watch.fd, full, path[0] ? EVENTS : EVENTS & ~IN_DONT_FOLLOW);
 	if (number < 0) {
 		log_warn("cannot watch a folder: changes there will not be published", "path", full,
-			"why", strerror(errno));
+			"why", tree_watch_explain(errno));
 		return false;
 	}
 	f = folder_of(w, number);
@@ -296,44 +321,6 @@ static void scan_all(struct tree_watch *w)
 	scan_folder(w, "");
 }
 
-/* ---- checks ---- */
-
-/* Reports the first name of the queue if its content changed. */
-static void check_next_name(struct tree_watch *w)
-{
-	struct name *n = TAILQ_FIRST(&w->waiting);
-	struct origin_file content = {.etag = ""};
-	struct stat st;
-	int r;
-
-	n->began_ms = 0;
-	if (fstatat(w->dir, n->path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
-		scan_folder(w, n->path);
-	r = origin_read(w->dir, n->path, &content);
-	if (r == -EAGAIN) { /* it is being written */
-		move_name(n, &w->later);
-		return;
-	}
-	if (r == 0)
-		keep_body(w, n, &content);
-	else
-		drop_body(w, n);
-	if (r == 0)
-		buffer_fini(&content.body);
-	else
-		content.etag[0] = '\0';
-	move_name(n, content.etag[0] ? &w->quiet : NULL);
-	if (strcmp(n->etag, content.etag) != 0) {
-		memcpy(n->etag, content.etag, sizeof(n->etag));
-		if (w->reports)
-			w->changed(w->arg, n->path, n->etag[0] ? n->etag : NULL);
-	}
-	if (n->etag[0])
-		return;
-	index_remove(&w->names, &n->link);
-	free(n);
-}
-
 /* ---- events ---- */
 
 static void forget_folder(struct tree_watch *w, int number)
@@ -360,6 +347,8 @@ static void handle_event(struct tree_watch *w, const struct inotify_event *e)
 		return;
 	else if (e->mask & IN_ISDIR && e->mask & (IN_MOVED_FROM | IN_DELETE))
 		w->again = true;
+	else if (e->mask & IN_ATTRIB) /* it may be readable now; who writes in it goes on */
+		queue_scanned(w, path);
 	/* a new file has another event when it is closed; a new link, soft or hard, has not */
 	else if (e->mask & IN_MODIFY ||
 		 (e->mask & IN_CREATE && !(e->mask & IN_ISDIR) &&
@@ -383,6 +372,112 @@ static bool read_changes(struct tree_watch *w)
 		at += (ssize_t)(sizeof(*e) + e->len);
 	}
 	return n > 0;
+}
+
+/* ---- checks ---- */
+
+/* Who begins to write a file anew truncates it, and no event says so for a moment. One that stays
+ * empty is another content. */
+static bool was_just_emptied(
+	struct tree_watch *w, struct name *n, const struct origin_file *content)
+{
+	uint64_t now_ms = loop_now_ms(w->loop);
+
+	if (content->body.len > 0 || !content->etag[0] || !n->etag[0] ||
+		strcmp(n->etag, content->etag) == 0)
+		n->emptied_ms = 0;
+	else if (!n->emptied_ms)
+		n->emptied_ms = now_ms;
+	if (!n->emptied_ms || now_ms - n->emptied_ms >= TREE_WATCH_QUIET_MS)
+		return false;
+	note_write(w, n->path);
+	return true;
+}
+
+/* True: somebody began to write in it again, before or while that was read. */
+static bool is_overtaken(struct tree_watch *w, struct name *n, const struct origin_file *content)
+{
+	uint64_t began_ms = n->began_ms;
+
+	n->began_ms = 0;
+	for (int i = 0; strcmp(n->etag, content->etag) != 0 && i < MAX_READS; i++)
+		if (!read_changes(w))
+			break;
+	if (n->in != &w->writing && !was_just_emptied(w, n, content))
+		return false;
+	if (began_ms)
+		n->began_ms = began_ms;
+	return true;
+}
+
+/* What is no file is not missed. */
+static void note_unreadable(struct tree_watch *w, const char *path, int error)
+{
+	static const struct {
+		int error;
+		const char *why; /* NULL = none is needed */
+	} table[] = {
+		{ENOENT, NULL},
+		{ENOTDIR, NULL},
+		{EISDIR, NULL},
+		{EINVAL, NULL}, /* a device, a FIFO */
+		{ENXIO, NULL},  /* a socket */
+		{EXDEV, "it leads out of the directory"},
+		{EFBIG, "it is larger than 64 MiB"},
+	};
+	const char *why = strerror(error);
+	unsigned repeated;
+
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
+		if (table[i].error == error)
+			why = table[i].why;
+	if (why && may_warn(w, "unreadable", path, &repeated))
+		log_warn("cannot read a file: changes of it will not be published", "path", path,
+			"why", why, "repeated", repeated ? LOG_U64(repeated) : NULL);
+}
+
+static void take_content(struct tree_watch *w, struct name *n, const struct origin_file *content)
+{
+	bool is_there = content->etag[0] != '\0';
+
+	if (is_there)
+		keep_body(w, n, content);
+	else
+		drop_body(w, n);
+	if (strcmp(n->etag, content->etag) != 0) {
+		memcpy(n->etag, content->etag, sizeof(n->etag));
+		if (w->reports)
+			w->changed(w->arg, n->path, is_there ? n->etag : NULL);
+	}
+	if (is_there || n->in != &w->quiet)
+		return;
+	move_name(n, NULL);
+	index_remove(&w->names, &n->link);
+	free(n);
+}
+
+/* Reports the first name of the queue if its content changed. */
+static void check_next_name(struct tree_watch *w)
+{
+	struct name *n = TAILQ_FIRST(&w->waiting);
+	struct origin_file content = {.etag = ""};
+	struct stat st;
+	int r;
+
+	if (fstatat(w->dir, n->path, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+		scan_folder(w, n->path);
+	r = origin_read(w->dir, n->path, &content);
+	move_name(n, r == -EAGAIN ? &w->later : &w->quiet); /* -EAGAIN: it is being written */
+	if (r == -EAGAIN)
+		return;
+	if (r) {
+		note_unreadable(w, n->path, -r);
+		content = (struct origin_file){.etag = ""};
+	}
+	if (!is_overtaken(w, n, &content))
+		take_content(w, n, &content);
+	if (r == 0)
+		buffer_fini(&content.body);
 }
 
 /* Queues the names of the next events, or all names. False: there was no event. */
@@ -494,6 +589,12 @@ static void look_timer_due(void *arg)
 	int fd = origin_open(w->root);
 
 	loop_timer_set(w->loop, &w->look, loop_now_ms(w->loop) + LOOK_MS);
+	if (fd < 0 && !w->is_gone)
+		log_warn("the directory is gone: what is left of it counts until it is back",
+			"path", w->root, "why", strerror(-fd));
+	else if (fd >= 0 && w->is_gone)
+		log_info("the directory is back", "path", w->root);
+	w->is_gone = fd < 0;
 	if (fd < 0)
 		return;
 	if (!is_same_directory(w->dir, fd) && dup3(fd, w->dir, O_CLOEXEC) == w->dir) {
@@ -504,6 +605,12 @@ static void look_timer_due(void *arg)
 		catch_up(w);
 	}
 	close(fd);
+}
+
+void tree_watch_check(struct tree_watch *w, const char *path)
+{
+	queue_name(w, path);
+	catch_up(w);
 }
 
 bool tree_watch_is_written(

@@ -14,6 +14,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include <zmq.h>
@@ -226,6 +229,36 @@ static int watch_sockets(struct publisher *p)
 	return 0;
 }
 
+/* Binding removes what is at the path of an ipc endpoint, whatever it is: so it must be nothing, or
+ * a socket at which nobody listens. */
+static int check_ipc_path(const char *endpoint, char why[CURVE_WHY])
+{
+	const char *path = endpoint + 6; /* behind "ipc://" */
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	struct stat st;
+	int fd, r = 0;
+
+	if (strncmp(endpoint, "ipc://", 6) != 0 || lstat(path, &st))
+		return 0;
+	if (!S_ISSOCK(st.st_mode)) {
+		snprintf(why, CURVE_WHY,
+			"cannot bind %s: there is something else than a socket: remove it, or "
+			"name another path",
+			endpoint);
+		return -EEXIST;
+	}
+	memcpy(address.sun_path, path, strnlen(path, sizeof(address.sun_path) - 1));
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 ||
+		errno == EAGAIN) /* it has no time to accept more */
+		r = fd < 0 ? -errno : -EADDRINUSE;
+	if (r)
+		snprintf(why, CURVE_WHY, "cannot bind %s: %s", endpoint, strerror(-r));
+	if (fd >= 0)
+		close(fd);
+	return r;
+}
+
 static int start_publisher(struct publisher *p, const char *endpoint,
 	const struct publisher_options *o, char why[CURVE_WHY])
 {
@@ -256,6 +289,8 @@ static int start_publisher(struct publisher *p, const char *endpoint,
 		snprintf(why, CURVE_WHY, "out of memory or descriptors");
 		r = -ENOMEM;
 	}
+	if (r == 0)
+		r = check_ipc_path(full, why);
 	if (r == 0 && (zmq_bind(p->socket, full) ||
 			      zmq_getsockopt(p->socket, ZMQ_LAST_ENDPOINT, p->endpoint, &size))) {
 		r = -zmq_errno();

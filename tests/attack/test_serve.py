@@ -168,6 +168,38 @@ class Storm(Serve):
         self.assertTrue(harness.SANITIZED or attack.memory_kb(self.server.pid) - memory < 20000)
 
 
+class Names(Serve):
+    def test_a_page_with_a_name_of_its_own_cannot_read_it(self):
+        for host, status in (('evil.example', 421), (f'evil.example:{self.port}', 421), (f'127.0.0.1.evil.example:{self.port}', 421), ('', 421),
+                             (f'127.0.0.1:{self.port}', 200), (f'localhost:{self.port}', 200), ('[::1]', 200), ('upstream', 200)):
+            with self.subTest(host=host):
+                self.assertEqual(self.raw(f'GET /web.yaml HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n')[0], status)
+        self.assertEqual(self.raw('GET /web.yaml HTTP/1.0\r\n\r\n')[0], 200)  # no browser leaves it out
+        self.server.log.wait('request refused: this host does not go by that name name=evil.example')
+        url = self.serve('--http-name', 'a.example', '--http-name', 'b.example')[1]
+        self.port = int(url.rsplit(':', 1)[1].strip('/').split('/')[0])
+        for host, status in (('b.example', 200), ('c.example', 421)):
+            self.assertEqual(self.raw(f'GET /web.yaml HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n')[0], status)
+
+
+class Inotify(harness.Case):
+    LIMITED = 'echo $1 >/proc/sys/user/max_inotify_instances && echo $2 >/proc/sys/user/max_inotify_watches && shift 2 && exec "$@"'
+
+    def limited(self, instances, watches, *command):
+        return ['unshare', '--user', '--map-root-user', 'sh', '-c', self.LIMITED, 'sh', str(instances), str(watches), *command]
+
+    def test_a_limit_is_named(self):
+        if refused := harness.refusal(*self.limited(9, 9, 'true')):
+            self.skipTest(f'limits of inotify of its own: {refused}')
+        self.write('www/a/b.yaml', 'a: 1\n')
+        for limits, says in (((0, 9), 'inotify instances left.*raise fs.inotify.max_user_instances'), ((9, 1), 'changes there will not be published.*raise fs.inotify.max_user_watches')):
+            for command in (('serve', self.path('www'), '--http', '127.0.0.1:0'), ('relay', '--dir', self.path('www'))):
+                with self.subTest(limits=limits, command=command):
+                    p = harness.Program(self.limited(*limits, harness.PULLET, *command, '--push', 'tcp://127.0.0.1:0'), read='both')
+                    self.addCleanup(p.close)
+                    p.log.wait(says)
+
+
 class Requests(Serve):
     def test_hostile_requests(self):
         big = 'x' * 70000

@@ -447,6 +447,10 @@ class Usage(harness.Case):
             self.assertTrue(all(x.startswith(' ') for x in lines[2:-1]), error)
             self.assertEqual(lines[-1], f"Try '{command} --help'.")
 
+    def test_the_topic_of_heartbeats_is_not_published(self):
+        self.assertEqual(self.run_cli('publish', 'pullet.heartbeat', '--endpoint', 'tcp://127.0.0.1:0', '--timeout', '0s'),
+                         (64, '', "pullet publish: the topic 'pullet.heartbeat' is that of the heartbeats\n"))
+
     def test_a_wrong_option_is_told_by_the_whole_name(self):
         self.assertRegex(self.run_cli('history', '--foo')[2], "^pullet history: .*'--foo'\nTry 'pullet history --help'.\n$")
         self.assertRegex(self.run_cli('fleet', 'wait', '--foo')[2], "^pullet fleet wait: .*'--foo'\nTry 'pullet fleet wait --help'.\n$")

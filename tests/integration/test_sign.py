@@ -154,6 +154,20 @@ class Sign(Case):
         os.unlink(self.path('doc.minisig'))
         self.assertEqual(self.run_('sign', 'doc', '-s', 'k', '--rev', '7'), 'doc.minisig: rev=7 path=/doc\n')
 
+    def test_output_replaces_no_document_and_no_key(self):
+        self.write('large', 'x' * 5000)
+        os.mkfifo(self.path('pipe'))
+        for output in ('doc', 'k', 'k.pub', 'large', 'pipe'):
+            for rev in ((), ('--rev', '9')):
+                before = None if output == 'pipe' else self.read(output)
+                self.refused(f'^pullet sign: {output} is not replaced: .*: remove it, or name another file with --output\n$', 'doc', '-s', 'k', '-o', output, *rev)
+                if before is not None:
+                    self.assertEqual(self.read(output), before)
+        self.write('sig', '')
+        for _ in range(2):  # what is empty, and a signature
+            self.run_('sign', 'doc', '-s', 'k', '-o', 'sig')
+        self.assertIn(b'trusted comment: rev=', self.read('sig'))
+
     def test_what_it_refuses(self):
         self.write('a b', '1')
         for args, code, sentence in (
@@ -221,6 +235,31 @@ class Sign(Case):
         taken(4)
         show(5, 'k', '--rev', '99999999999')
         refused('is not by one of the public keys')
+
+
+class Pushed(Case):
+    def test_a_document_that_is_signed_after_it_was_changed_comes_with_its_signature(self):
+        public = self.key('k')
+        self.write('www/web.yaml', 'n: 1\n')
+        self.run_('sign', 'www/web.yaml', '-s', 'k')
+        os.makedirs(self.path('out'))
+        _, url, served = self.serve()
+        relay = harness.Program([PULLET, 'relay', '--dir', self.path('www'), '--push', 'tcp://127.0.0.1:0'], read='both')
+        self.addCleanup(relay.close)
+        relayed = re.search(r'tcp://\S+', relay.log.wait('publishing on'))[0]
+        for n, endpoint in ((2, served), (3, relayed)):
+            with self.subTest(endpoint=endpoint):
+                agent = harness.Agent(self, f'agent: {{state_dir: {self.path("state")}, runtime_dir: {self.path("run")}}}\npush: [{{endpoint: "{endpoint}"}}]\nconfigs:\n'
+                                      f'  web: {{url: "{url}/web.yaml", file: {self.path("out/web")}, interval: 1h, verify: {{public_key: {public}}}}}\n')
+                agent.ready()
+                agent.log.wait('push channel connected')
+                agent.refresh('web')
+                self.write('www/web.yaml', f'n: {n}\n')
+                agent.log.wait('rejected by the signature')
+                self.run_('sign', 'www/web.yaml', '-s', 'k')
+                agent.log.wait('published config=web.*cause=push')
+                self.assertEqual(self.read('out/web'), b'n: %d\n' % n)
+                agent.stop()
 
 
 def taken_or_published(agent, case, document):

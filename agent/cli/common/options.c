@@ -10,6 +10,7 @@
 
 #include "cli/common/cli.h"
 #include "settings/settings.h"
+#include "settings/value.h"
 
 #define MAX_LEFT 64
 #define FIRST 256 /* row 0 for getopt_long() */
@@ -213,4 +214,21 @@ int options_read(const struct command_line *line, int argc, char **argv, void *t
 			return r;
 	}
 	return check_argument_count(line, argc, argv);
+}
+
+int options_add_name(
+	const char *command, const char *option, char *text, char *names[OPTIONS_NAMES + 1])
+{
+	const char *why = settings_check_name(text);
+	size_t n = 0;
+
+	if (why)
+		return cli_error(CLI_USAGE, command, "%s '%s' %s", option, text, why);
+	while (names[n])
+		n++;
+	if (n == OPTIONS_NAMES)
+		return cli_error(CLI_USAGE, command, "at most %d names can be named with %s",
+			OPTIONS_NAMES, option);
+	names[n] = text;
+	return CLI_OK;
 }

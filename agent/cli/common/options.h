@@ -3,7 +3,7 @@
  * derive. The completions of shells read --help.
  *
  * Threads: one (getopt_long). Ownership: texts are borrowed from argv. Errors: exit codes, with the
- * sentence printed. Bounds: OPTIONS_MAX rows.
+ * sentence printed. Bounds: OPTIONS_MAX rows, OPTIONS_NAMES of one option.
  */
 #ifndef PULLET_CLI_OPTIONS_H
 #define PULLET_CLI_OPTIONS_H
@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #define OPTIONS_MAX 31
+#define OPTIONS_NAMES 16
 
 enum option_kind {
 	OPTION_FLAG,     /* no argument; sets a bool */
@@ -77,5 +78,9 @@ int options_misused(const struct command_line *line, const char *command, const 
 /* Reads a duration, as OPTION_DURATION does. CLI_OK, or CLI_USAGE with its sentence printed. */
 int options_duration(
 	const char *command, const struct option_row *bounds, const char *text, uint64_t *ret_ms);
+/* Adds what clients may call this host to a list that ends with NULL, for an option that may be
+ * given again. CLI_OK, or CLI_USAGE with its sentence printed. */
+int options_add_name(
+	const char *command, const char *option, char *text, char *names[OPTIONS_NAMES + 1]);
 
 #endif

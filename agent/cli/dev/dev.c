@@ -347,7 +347,8 @@ static int find_documents(struct dev *d)
 			"(echo 'greeting: hello' >web.yaml), or name no directory for an example",
 			d->served);
 	r = tree_watch_start(d->loop, d->served, d->dir, 0, served_document_changed, d, &d->watch);
-	return r ? cli_error(CLI_FAILED, d->command, "cannot watch %s: %s", d->served, strerror(-r))
+	return r ? cli_error(CLI_FAILED, d->command, "cannot watch %s: %s", d->served,
+			   tree_watch_explain(-r))
 		 : CLI_OK;
 }
 

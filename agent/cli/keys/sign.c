@@ -134,6 +134,27 @@ static int check_given_rev(
 		output, old->rev, s->o->rev);
 }
 
+/* What -o names is replaced: nothing, an empty file or a signature may lie there, but no document
+ * and no key. */
+static int check_output(const struct signer *s, const char *output)
+{
+	struct buffer old;
+	char why[FILE_WHY];
+	bool is_good;
+	int r;
+
+	buffer_init(&old, MINISIGN_MAX_FILE);
+	r = trusted_read(&sys_real, output, &old, why);
+	is_good = r == -ENOENT ||
+		  (r == 0 && (old.len == 0 || strstr(old.data, "\ntrusted comment: ")));
+	buffer_fini(&old);
+	if (is_good)
+		return CLI_OK;
+	return cli_error(CLI_FAILED, s->command,
+		"%s is not replaced: %s: remove it, or name another file with --output", output,
+		r && r != -EMSGSIZE ? why : "it is there, and is no signature");
+}
+
 /* The number of a document: given, or one more than in its present signature. */
 static int choose_rev(const struct signer *s, const char *output, uint64_t *ret_rev)
 {
@@ -228,8 +249,10 @@ static int sign_text(
 {
 	char path[PATH_MAX], comment[MINISIGN_MAX_FILE], text[MINISIGN_MAX_FILE + 1];
 	uint64_t rev;
-	int r = choose_rev(s, output, &rev);
+	int r = s->o->output ? check_output(s, output) : CLI_OK;
 
+	if (r == CLI_OK)
+		r = choose_rev(s, output, &rev);
 	if (r)
 		return r;
 	r = choose_path(s->o, file, path) &&

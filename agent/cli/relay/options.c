@@ -205,20 +205,8 @@ static int set_listen(void *target, const char *command, char *text)
 static int set_listen_name(void *target, const char *command, char *text)
 {
 	struct relay_setup *s = target;
-	const char *why = settings_check_name(text);
-	size_t n = 0;
 
-	if (why)
-		return cli_error(CLI_USAGE, command, "--listen-name '%s' %s", text, why);
-	while (s->listen_names[n])
-		n++;
-	if (n == RELAY_SETUP_NAMES)
-		return cli_error(CLI_USAGE, command,
-			"at most %d names can be named with "
-			"--listen-name",
-			RELAY_SETUP_NAMES);
-	s->listen_names[n] = text;
-	return CLI_OK;
+	return options_add_name(command, "--listen-name", text, s->listen_names);
 }
 
 #define AT(member) .at = offsetof(struct relay_setup, member)

@@ -3,7 +3,7 @@
  *
  * Ownership: texts are the arguments'; relay_setup_fini() frees the rest. Errors: exit codes, with
  * the sentence printed. Bounds: RELAY_SETUP_MAX of each source,
- * RELAY_SETUP_NAMES.
+ * OPTIONS_NAMES.
  */
 #ifndef PULLET_CLI_RELAY_OPTIONS_H
 #define PULLET_CLI_RELAY_OPTIONS_H
@@ -11,13 +11,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "cli/common/options.h"
 #include "push/publisher.h"
 #include "push/subscriber.h"
 #include "relay/relay.h"
 #include "settings/settings.h"
 
 #define RELAY_SETUP_MAX RELAY_MAX_UPSTREAMS
-#define RELAY_SETUP_NAMES 16
 
 struct relay_origin {     /* a server */
 	const char *name; /* --server; NULL: `own`, made from urls */
@@ -36,7 +36,7 @@ struct relay_setup {
 	const char *push;    /* endpoint */
 	const char *config;  /* where the servers of --server are; NULL = none is named */
 	const char *listen;  /* HOST:PORT of metrics and probes; NULL = none */
-	char *listen_names[RELAY_SETUP_NAMES + 1]; /* ends with NULL */
+	char *listen_names[OPTIONS_NAMES + 1]; /* ends with NULL */
 	struct publisher_options publishing;
 	struct relay_options relaying;
 	struct relay_origin origins[RELAY_SETUP_MAX];

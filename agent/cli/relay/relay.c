@@ -32,6 +32,7 @@
 #define MAX RELAY_SETUP_MAX
 #define SUBSCRIPTIONS 256 /* taken in one turn */
 #define LABEL 256
+#define SIGNATURE ".minisig" /* behind the name of its document */
 
 struct server { /* one for each origin */
 	const struct settings_server *settings;
@@ -86,6 +87,10 @@ static void name_changed(struct daemon *d, const char *key, size_t len, const ch
 	char topic[PUSH_MAX_TOPIC + 1], shown[LABEL];
 	unsigned repeated;
 
+	if (ends_in(key, len, SIGNATURE)) { /* its document may be there, waiting for it */
+		len -= strlen(SIGNATURE);
+		version = NULL;
+	}
 	if (relay_topic(key, len, topic) == 0) {
 		relay_changed(d->relay, topic, version);
 		turn_soon(d);
@@ -334,7 +339,7 @@ static int start_folders(struct daemon *d)
 			r = tree_watch_start(d->loop, path, f->dir, 0, file_changed, f, &f->watch);
 		if (r)
 			return cli_error(CLI_FAILED, d->setup.command, "cannot watch %s: %s", path,
-				strerror(-r));
+				tree_watch_explain(-r));
 	}
 	return CLI_OK;
 }

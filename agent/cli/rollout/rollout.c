@@ -561,6 +561,11 @@ static int check_rollout_options(struct rollout *r)
 	if (r->where.url && !r->path)
 		return cli_error(CLI_USAGE, r->command,
 			"--etcd needs --path, the key of the rollout document");
+	if (r->where.url && r->path[0] != '/')
+		return cli_error(CLI_USAGE, r->command,
+			"--path is a key as the agents' rollout has it, with a slash in front: "
+			"they would not read '%s'",
+			r->path);
 	if (!r->where.url && r->path)
 		return cli_error(CLI_USAGE, r->command,
 			"--path belongs to --etcd: the agent's configuration names the document "

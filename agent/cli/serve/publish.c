@@ -146,5 +146,8 @@ int cli_publish(int argc, char **argv)
 	o.topic = argv[optind];
 	if (!o.topic[0] || strlen(o.topic) > PUSH_MAX_TOPIC)
 		return cli_error(CLI_USAGE, argv[0], "a topic has 1 to %d bytes", PUSH_MAX_TOPIC);
+	if (strcmp(o.topic, PUSH_HEARTBEAT_TOPIC) == 0)
+		return cli_error(
+			CLI_USAGE, argv[0], "the topic '%s' is that of the heartbeats", o.topic);
 	return publish_message(argv[0], &o);
 }

@@ -12,6 +12,9 @@
 #include <unistd.h>
 
 #include "base/descriptors.h"
+#include "base/ending.h"
+#include "crypto/curve_keys.h"
+#include "httpd/host_header.h"
 #include "httpd/server.h"
 #include "base/log.h"
 #include "base/loop.h"
@@ -28,10 +31,12 @@
 
 #define MAX_QUEUED (256u << 20) /* bytes of answers on their way to slow clients */
 #define MAX_KEPT (16u << 20)    /* bytes of files, for while they are written in place */
+#define SIGNATURE ".minisig"    /* behind a document's name */
 #define READS 2                 /* of a file that was written meanwhile */
 
 struct options {
 	const char *dir, *http, *push;
+	char *http_names[OPTIONS_NAMES + 1]; /* ends with NULL */
 	struct publisher_options publisher;
 	uint64_t heartbeat_ms;
 };
@@ -43,13 +48,24 @@ struct server {
 	struct httpd *httpd;
 	struct publisher *publisher;
 	struct tree_watch *watch;
+	bool checks_names; /* of this host, in requests */
+	struct log_limit refused;
 	struct loop_timer heartbeat;
 	struct loop_watch subscriptions;
 };
 
+static int add_http_name(void *target, const char *command, char *text)
+{
+	struct options *o = target;
+
+	return options_add_name(command, "--http-name", text, o->http_names);
+}
+
 static const struct option_row serve_rows[] = {
 	{"http", "HOST:PORT", "where to serve (default 127.0.0.1:8080; port 0: any free one)",
 		OPTION_TEXT, .at = offsetof(struct options, http)},
+	{"http-name", "NAME", "what clients may call this host, too", OPTION_READ,
+		.read = add_http_name},
 	{"push", "ENDPOINT",
 		"where to publish (default tcp://127.0.0.1:7377; port 0: any free one)",
 		OPTION_TEXT, .at = offsetof(struct options, push)},
@@ -61,8 +77,9 @@ static const struct option_row serve_rows[] = {
 };
 
 static const struct command_line serve_line = {
-	.usage = "Usage: pullet serve DIR [--http HOST:PORT] [--push ENDPOINT] [--heartbeat "
-		 "DURATION]\n"
+	.usage = "Usage: pullet serve DIR [--http HOST:PORT [--http-name NAME]...] [--push "
+		 "ENDPOINT]\n"
+		 "                    [--heartbeat DURATION]\n"
 		 "                    [--curve-secret-key FILE [--curve-allow FILE] | --insecure]\n"
 		 "Serves the files of DIR over HTTP with strong ETags, and publishes an update "
 		 "message for each change.\n"
@@ -119,25 +136,45 @@ static int take_before(
 	return before->body || (match && origin_etag_matches(match, f->etag)) ? 0 : -EAGAIN;
 }
 
+static bool is_other(const struct tree_watch_before *before, const struct origin_file *f)
+{
+	return before->etag[0] && strcmp(before->etag, f->etag) != 0;
+}
+
+/* A file that has become empty may have been truncated by who writes it anew, and no event says so
+ * yet: it is checked. */
+static bool is_written(struct server *s, const char *path, const struct origin_file *f,
+	struct tree_watch_before *ret_before)
+{
+	if (tree_watch_is_written(s->watch, path, ret_before))
+		return true;
+	if (!f || f->body.len > 0 || !is_other(ret_before, f))
+		return false;
+	tree_watch_check(s->watch, path);
+	return tree_watch_is_written(s->watch, path, ret_before);
+}
+
 /* As origin_read(), but never what somebody is writing. */
 static int read_whole(
 	struct server *s, const char *path, const char *match, struct origin_file *ret_file)
 {
 	struct tree_watch_before before;
-	bool is_written, is_other;
+	bool use_before, again;
 	int r, reads = 0;
 
 	do {
 		if (reads++ > 0)
 			buffer_fini(&ret_file->body);
 		r = origin_read(s->dir, path, ret_file);
-		is_written = tree_watch_is_written(s->watch, path, &before);
-		is_other = r == 0 && before.etag[0] && strcmp(before.etag, ret_file->etag) != 0;
-	} while (!is_written && is_other && reads < READS);
-	if (!is_written)
-		return r;
-	if (r == 0)
+		use_before = is_written(s, path, r ? NULL : ret_file, &before);
+		again = !use_before && r == 0 && is_other(&before, ret_file);
+	} while (again && reads < READS);
+	if (r == 0 && (use_before || (again && ret_file->body.len == 0))) {
 		buffer_fini(&ret_file->body);
+		r = -EAGAIN;
+	}
+	if (!use_before)
+		return r;
 	buffer_init(&ret_file->body, ORIGIN_MAX_FILE);
 	r = take_before(&before, match, ret_file);
 	if (r)
@@ -150,6 +187,23 @@ static void reply_refusal(struct httpd_request *r, int status, const char *text)
 	httpd_reply(r, status, "text/plain; charset=utf-8", text, strlen(text));
 }
 
+/* Who reaches this host by its loopback is on it, but for a page in a browser here whose own name
+ * points to it (DNS rebinding). Clients from elsewhere have names for it that are not known. A name
+ * without a dot, such as nginx makes of its upstreams, cannot be that of a page from elsewhere. */
+static bool has_our_name(struct server *s, const struct httpd_request *r)
+{
+	const char *host = httpd_header(r, "Host"); /* which browsers send */
+	unsigned repeated;
+
+	if (!s->checks_names || !host || (*host && !strchr(host, '.')) ||
+		host_header_is_this_machines(host, s->options->http_names))
+		return true;
+	if (log_limit_pass(&s->refused, loop_now_ms(s->loop), "name", &repeated))
+		log_warn("request refused: this host does not go by that name", "name", host,
+			"repeated", repeated ? LOG_U64(repeated) : NULL);
+	return false;
+}
+
 static void answer_request(void *arg, struct httpd_request *r)
 {
 	struct server *s = arg;
@@ -158,6 +212,12 @@ static void answer_request(void *arg, struct httpd_request *r)
 	char date[40];
 	int e;
 
+	if (!has_our_name(s, r)) {
+		reply_refusal(r, 421,
+			"this host does not have the requested name: use its address, or name it "
+			"with --http-name\n");
+		return;
+	}
 	if (httpd_method(r) != HTTPD_GET && httpd_method(r) != HTTPD_HEAD) {
 		httpd_add_header(r, "Allow", "GET, HEAD");
 		reply_refusal(r, 405, "only GET and HEAD\n");
@@ -191,14 +251,19 @@ static void answer_request(void *arg, struct httpd_request *r)
 
 /* ---- push ---- */
 
-/* "team/web.yaml" -> "team/web" */
+static bool is_signature(const char *path)
+{
+	return ends_in(path, strlen(path), SIGNATURE);
+}
+
+/* "team/web.yaml", and its signature "team/web.yaml.minisig" -> "team/web" */
 static void topic_of_path(const char *path, char topic[256])
 {
-	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path,
-		   *dot = strrchr(name, '.');
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	size_t len = strlen(path) - (is_signature(path) ? strlen(SIGNATURE) : 0);
+	const char *dot = memrchr(name, '.', (size_t)(path + len - name));
 
-	snprintf(topic, 256, "%.*s", dot && dot > name ? (int)(dot - path) : (int)strlen(path),
-		path);
+	snprintf(topic, 256, "%.*s", (int)(dot && dot > name ? (size_t)(dot - path) : len), path);
 }
 
 static void tree_changed(void *arg, const char *path, const char *etag)
@@ -208,7 +273,7 @@ static void tree_changed(void *arg, const char *path, const char *etag)
 	int r;
 
 	topic_of_path(path, topic);
-	if (etag) /* without its quotes */
+	if (etag && !is_signature(path)) /* without its quotes; agents know the document's */
 		snprintf(version, sizeof(version), "%.*s", (int)strlen(etag) - 2, etag + 1);
 	r = publisher_send(s->publisher, topic, version, 0);
 	if (r)
@@ -278,6 +343,7 @@ static int start_server(struct server *s, const char *command)
 	if (!s->httpd)
 		return cli_cannot_listen(command, "--http", o->http, errno);
 	raise_client_limit(s->httpd);
+	s->checks_names = o->http_names[0] || curve_stays_here(o->http);
 	r = cli_publisher(command, "--push", o->push, &o->publisher, &s->publisher);
 	if (r)
 		return r;
@@ -286,7 +352,8 @@ static int start_server(struct server *s, const char *command)
 		r = loop_watch(s->loop, &s->subscriptions, publisher_fd(s->publisher), LOOP_READ,
 			subscriptions_came, s);
 	if (r)
-		return cli_error(CLI_FAILED, command, "cannot watch %s: %s", o->dir, strerror(-r));
+		return cli_error(
+			CLI_FAILED, command, "cannot watch %s: %s", o->dir, tree_watch_explain(-r));
 	loop_timer_init(&s->heartbeat, heartbeat_due, s);
 	heartbeat_due(s);
 	subscriptions_came(s, -1, LOOP_READ);

@@ -31,6 +31,9 @@ static const struct meaning *status_meaning(long status)
 			"the server forbids it: check auth: and the rights of its user"},
 		{404, 404, KIND_CAUSE_NOT_FOUND, "there is no such document: check the path"},
 		{410, 410, KIND_CAUSE_NOT_FOUND, "the document was removed"},
+		{421, 421, KIND_CAUSE_ANSWER,
+			"the server does not go by the name in the address: correct that, or let "
+			"the server know it (pullet serve: --http-name)"},
 		{429, 429, KIND_CAUSE_OVERLOADED, "the server is overloaded"},
 		{503, 503, KIND_CAUSE_OVERLOADED,
 			"the server is overloaded or down for maintenance"},

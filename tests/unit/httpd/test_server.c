@@ -166,6 +166,27 @@ static void head_and_304__have_no_body(void **state)
 	assert_null(strstr(clients[0].text, "body"));
 }
 
+/* To a proxy that speaks HTTP/1.0, as nginx does, the end of a connection is that of the answer. */
+static void answer__of_http_1_0__says_its_length_once(void **state)
+{
+	static const char *const requests[] = {"GET /x HTTP/1.0\r\n\r\n",
+		"GET /x HTTP/1.0\r\nConnection: keep-alive\r\n\r\n",
+		"GET /x HTTP/1.1\r\nHost: x\r\n\r\n"};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(requests) / sizeof(requests[0]); i++) {
+		const char *length;
+
+		clients[i].len = 0;
+		quick_connect(&clients[i], path);
+		quick_send(&clients[i], requests[i]);
+		quick_until(quick_has_answer, &clients[i], 0);
+		length = strstr(clients[i].text, "Content-Length: 5\r\n");
+		assert_non_null(length);
+		assert_null(strstr(length + 1, "Content-Length"));
+	}
+}
+
 static void answer__of_each_status__has_its_reason(void **state)
 {
 	static const struct {
@@ -724,6 +745,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(request__reaches_the_handler_decoded),
 		CASE(head_and_304__have_no_body),
+		CASE(answer__of_http_1_0__says_its_length_once),
 		CASE(answer__of_each_status__has_its_reason),
 		CASE(connection__carries_one_request_after_the_other),
 		CASE(query__names_its_parameters_in_order),

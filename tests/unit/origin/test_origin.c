@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -512,6 +513,44 @@ static void watch__of_a_directory_that_is_replaced__goes_over_to_the_other(void 
 }
 
 /* Who looks at it again and again is told of nothing. */
+static void watch__of_a_directory_that_is_gone__says_so_once_and_when_it_is_back(void **state)
+{
+	struct captured errors;
+	struct tree_watch *w;
+	char path[PATH_MAX], away[PATH_MAX], text[1024];
+	int at;
+
+	(void)state;
+	path_in(path, "www");
+	path_in(away, "away");
+	at = origin_open(path);
+	loop = quick_open();
+	told[0] = '\0';
+	awaited = "x";
+	assert_int_equal(tree_watch_start(loop, path, at, 100, on_change, NULL, &w), 0);
+	errors = captured_begin(STDERR_FILENO);
+	assert_int_equal(rename(path, away), 0);
+	for (int i = 0; i < 3; i++) {
+		quick.skipped_ms += 1500;
+		quick_run();
+	}
+	captured_read(&errors, text, sizeof(text));
+	assert_non_null(strstr(text, "the directory is gone: what is left of it counts until it is "
+				     "back path="));
+	assert_non_null(strstr(text, "why=\"No such file or directory\"\n"));
+	assert_ptr_equal(strstr(text, "\n"), text + strlen(text) - 1);
+	assert_int_equal(rename(away, path), 0);
+	quick.skipped_ms += 1500;
+	quick_run();
+	captured_read(&errors, text, sizeof(text));
+	captured_end(&errors);
+	assert_non_null(strstr(text, "the directory is back path="));
+	assert_string_equal(told, "");
+	tree_watch_stop(w);
+	quick_close();
+	close(at);
+}
+
 static void watch__of_a_directory_that_stays__does_not_take_it_for_another(void **state)
 {
 	struct captured errors;
@@ -686,6 +725,136 @@ static void watch__of_a_file_that_is_being_written__waits_for_the_close(void **s
 	put("www/web.yaml", "a: by a rename\n");
 	assert_false(tree_watch_is_written(w, "web.yaml", &before));
 	assert_string_equal(told, "+web.yaml +web.yaml ");
+	tree_watch_stop(w);
+	loop_free(loop);
+}
+
+/* A link that leads out is refused to every user, root too. */
+static void watch__of_a_file_that_cannot_be_read__says_so(void **state)
+{
+	struct tree_watch_before before;
+	struct captured log;
+	struct tree_watch *w;
+	char said[1024], path[PATH_MAX];
+
+	(void)state;
+	link_to("/etc/passwd", "www/out.yaml");
+	loop = loop_new(&sys_real);
+	log = captured_begin(STDERR_FILENO);
+	assert_int_equal(tree_watch_start(loop, root, dir, 100, on_change, NULL, &w), 0);
+	told[0] = '\0';
+	awaited = "more than is told";
+	put("www/web.yaml", "a: 1\n");
+	path_in(path, "www/web.yaml");
+	assert_int_equal(unlink(path), 0);
+	link_to("/etc/passwd", "www/web.yaml");
+	tree_watch_is_written(w, "web.yaml", &before);
+	captured_read(&log, said, sizeof(said));
+	captured_end(&log);
+	assert_non_null(strstr(said, "cannot read a file: changes of it will not be published "
+				     "path=out.yaml why=\"it leads out of the directory\""));
+	assert_non_null(strstr(said, "path=web.yaml why=\"it leads out of the directory\""));
+	assert_string_equal(told, "-web.yaml ");
+	tree_watch_stop(w);
+	loop_free(loop);
+}
+
+/* As after a chmod that makes it readable; root may read any. */
+static void watch__of_a_file_with_another_mode__looks_at_it_but_not_while_it_is_written(
+	void **state)
+{
+	struct tree_watch_before before;
+	struct tree_watch *w;
+	char *mapped, path[PATH_MAX];
+	int fd;
+
+	(void)state;
+	put("www/web.yaml", "a: 1\n");
+	path_in(path, "www/web.yaml");
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	mapped = mmap(NULL, 5, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	assert_ptr_not_equal(mapped, MAP_FAILED);
+	loop = loop_new(&sys_real);
+	assert_int_equal(tree_watch_start(loop, root, dir, 100, on_change, NULL, &w), 0);
+	told[0] = '\0';
+	awaited = "more than is told";
+	mapped[3] = '2'; /* without an event */
+	assert_int_equal(chmod(path, 0640), 0);
+	assert_false(tree_watch_is_written(w, "web.yaml", &before));
+	assert_string_equal(told, "+web.yaml ");
+	assert_memory_equal(before.body, "a: 2\n", 5);
+	assert_int_equal(write(fd, "a", 1), 1);
+	assert_int_equal(chmod(path, 0600), 0);
+	assert_true(tree_watch_is_written(w, "web.yaml", &before));
+	munmap(mapped, 5);
+	close(fd);
+	tree_watch_stop(w);
+	loop_free(loop);
+}
+
+/* Who writes a file anew truncates it first, which no event says for a moment. */
+static void watch__of_a_file_that_became_empty__waits_for_what_comes(void **state)
+{
+	struct tree_watch_before before;
+	struct tree_watch *w;
+	uint64_t began_ms;
+
+	(void)state;
+	put("www/web.yaml", "a: before\n");
+	loop = loop_new(&sys_real);
+	assert_int_equal(tree_watch_start(loop, root, dir, 100, on_change, NULL, &w), 0);
+	told[0] = '\0';
+	awaited = "more than is told before the loop runs";
+	began_ms = loop_now_ms(loop);
+	close(open_in("www/web.yaml", O_TRUNC));
+	for (int i = 0; i < 3; i++) {
+		assert_true(tree_watch_is_written(w, "web.yaml", &before));
+		assert_memory_equal(before.body, "a: before\n", 10);
+		assert_string_equal(told, "");
+		tree_watch_check(w, "web.yaml"); /* as often as somebody asks for it */
+	}
+	put("www/web.yaml", "a: after\n");
+	assert_false(tree_watch_is_written(w, "web.yaml", &before));
+	assert_memory_equal(before.body, "a: after\n", 9);
+	assert_string_equal(told, "+web.yaml ");
+	close(open_in("www/web.yaml", O_TRUNC));
+	run_until("+web.yaml "); /* it stays empty */
+	assert_string_equal(told, awaited);
+	assert_true(loop_now_ms(loop) - began_ms >= TREE_WATCH_QUIET_MS);
+	assert_false(tree_watch_is_written(w, "web.yaml", &before));
+	assert_int_equal(before.len, 0);
+	tree_watch_stop(w);
+	loop_free(loop);
+}
+
+/* Between the close of one writer and the check there may be the next one. */
+static void watch__of_a_file_that_the_next_one_writes_already__waits_for_the_close(void **state)
+{
+	struct tree_watch_before before;
+	struct tree_watch *w;
+	char name[160];
+	int fd;
+
+	(void)state;
+	put("www/web.yaml", "a: before\n");
+	loop = loop_new(&sys_real);
+	assert_int_equal(tree_watch_start(loop, root, dir, 100, on_change, NULL, &w), 0);
+	told[0] = '\0';
+	awaited = "";
+	close(open_in("www/web.yaml", 0));
+	for (int i = 0; i < 150; i++) { /* more events than are read at once */
+		snprintf(name, sizeof(name), "www/%0120d~", i);
+		close(open_in(name, O_CREAT));
+	}
+	fd = open_in("www/web.yaml", O_TRUNC);
+	assert_int_equal(write(fd, "a: ha", 5), 5);
+	assert_true(tree_watch_is_written(w, "web.yaml", &before));
+	assert_memory_equal(before.body, "a: before\n", 10);
+	assert_string_equal(told, "");
+	assert_int_equal(write(fd, "lf\n", 3), 3);
+	close(fd);
+	assert_false(tree_watch_is_written(w, "web.yaml", &before));
+	assert_string_equal(told, "+web.yaml ");
 	tree_watch_stop(w);
 	loop_free(loop);
 }
@@ -983,6 +1152,9 @@ int main(void)
 			read__of_a_file_of_the_kernel__is_whole, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(read__that_fails__says_how, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
+			watch__of_a_directory_that_is_gone__says_so_once_and_when_it_is_back,
+			set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
 			watch__of_a_directory_that_stays__does_not_take_it_for_another, set_up,
 			tear_down),
 		cmocka_unit_test_setup_teardown(
@@ -993,6 +1165,17 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			watch__of_a_file_that_is_being_written__waits_for_the_close, set_up,
 			tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_a_file_that_cannot_be_read__says_so, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_a_file_with_another_mode__looks_at_it_but_not_while_it_is_written,
+			set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_a_file_that_became_empty__waits_for_what_comes, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_a_file_that_the_next_one_writes_already__waits_for_the_close,
+			set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			watch__of_a_file_that_nobody_closes__waits_until_it_is_quiet, set_up,
 			tear_down),

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -619,6 +620,48 @@ static void publisher__that_may_not_set_its_scheduling__says_so(void **state)
 		"the kernel is older than 5.3");
 }
 
+/* libzmq would remove it. */
+static void ipc__where_a_file_lies__is_refused_and_the_file_kept(void **state)
+{
+	const struct publisher_options options = {0};
+	struct publisher *p = NULL;
+	char why[CURVE_WHY], path[SCRATCH_PATH + 16];
+	struct stat st;
+
+	(void)state;
+	scratch_write(dir, "push", "a: 1\n", 5);
+	assert_int_equal(publisher_open(&sys_real, ipc, &options, &p, why), -EEXIST);
+	assert_ptr_equal(strstr(why, "cannot bind ipc://"), why);
+	assert_non_null(strstr(why, "/push: there is something else than a socket: remove it"));
+	snprintf(path, sizeof(path), "%s/push", dir);
+	assert_int_equal(stat(path, &st), 0);
+	assert_true(S_ISREG(st.st_mode));
+	assert_int_equal(st.st_size, 5);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(symlink("allow", path), 0); /* of which it would remove the link */
+	assert_int_equal(publisher_open(&sys_real, ipc, &options, &p, why), -EEXIST);
+	assert_int_equal(unlink(path), 0);
+	assert_null(p);
+	open_publisher(ipc, NULL);
+}
+
+static void ipc__where_another_publishes__is_refused_until_it_ends(void **state)
+{
+	const struct publisher_options options = {0};
+	struct publisher *p = NULL;
+	char why[CURVE_WHY], path[SCRATCH_PATH + 16];
+
+	(void)state;
+	open_publisher(ipc, NULL);
+	assert_int_equal(publisher_open(&sys_real, ipc, &options, &p, why), -EADDRINUSE);
+	assert_null(p);
+	publisher_close(publisher);
+	publisher = NULL;
+	snprintf(path, sizeof(path), "%s/push", dir);
+	assert_int_equal(access(path, F_OK), 0); /* as it is left */
+	open_publisher(ipc, NULL);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -639,6 +682,8 @@ int main(void)
 		CASE(endpoint__of_the_longest_name__is_tried_and_one_longer_is_not),
 		CASE(options__that_contradict_each_other__are_rejected),
 		CASE(publisher__that_may_not_set_its_scheduling__says_so),
+		CASE(ipc__where_a_file_lies__is_refused_and_the_file_kept),
+		CASE(ipc__where_another_publishes__is_refused_until_it_ends),
 	};
 
 	return cmocka_run_group_tests_name("publisher", tests, NULL, NULL);

@@ -59,12 +59,12 @@ static void setup__without_options__has_its_defaults(void **state)
 
 static void names_to_listen_for__are_few_and_have_a_form(void **state)
 {
-	const char *arguments[RELAY_SETUP_NAMES + 6] = {
+	const char *arguments[OPTIONS_NAMES + 6] = {
 		"pullet relay", "--dir", "/d", "--listen=127.0.0.1:1"};
 	size_t count = 4;
 
 	(void)state;
-	for (int i = 0; i <= RELAY_SETUP_NAMES; i++) {
+	for (int i = 0; i <= OPTIONS_NAMES; i++) {
 		command_run(read_setup, arguments);
 		assert_int_equal(result, -1);
 		for (int k = 0; k < i; k++)

@@ -1162,6 +1162,8 @@ static void option__that_is_wrong__is_misused(void **state)
 		{{"pause", "web", "--waves", "1"}, "unrecognized"},
 		{{"status", "web", "--path", "/x"}, "--path belongs to --etcd"},
 		{{"status", "web", "--etcd", "http://e"}, "--etcd needs --path"},
+		{{"start", "web", "--etcd", "http://e", "--path", "app/web.rollout"},
+			"--path is a key as the agents' rollout has it, with a slash in front"},
 		{{"status", "a b"}, "the config's name "},
 		{{"start"}, "name one config"},
 		{{"stop", "web"}, "say start, pause, resume, abort or status"},

@@ -22,7 +22,10 @@ static void played_add_header(struct httpd_request *r, const char *name, const c
 static void played_reply(
 	struct httpd_request *r, int status, const char *type, const void *body, size_t len);
 
+static void played_check(struct tree_watch *w, const char *path);
+
 #define origin_read played_read
+#define tree_watch_check played_check
 #define tree_watch_is_written played_is_written
 #define httpd_method(r) played_method(r)
 #define httpd_path played_path
@@ -44,11 +47,11 @@ static struct played {
 	const char *etag, *etag_later; /* later: of each read but the first; NULL = the same */
 	unsigned reads;
 	time_t modified;
-	bool is_written;
+	bool is_written, is_empty, is_written_later; /* later: when it is checked */
 	struct tree_watch_before before;
 	/* the request */
 	enum httpd_method method;
-	const char *match, *since;
+	const char *match, *since, *host;
 	/* the answer: a line each */
 	char text[1024];
 } played;
@@ -69,7 +72,14 @@ static int played_read(int dir, const char *path, struct origin_file *ret_file)
 	snprintf(ret_file->etag, sizeof(ret_file->etag), "%s",
 		played.reads > 1 && played.etag_later ? played.etag_later : played.etag);
 	buffer_init(&ret_file->body, 100);
-	return buffer_append_string(&ret_file->body, "now\n");
+	return buffer_append_string(&ret_file->body, played.is_empty ? "" : "now\n");
+}
+
+static void played_check(struct tree_watch *w, const char *path)
+{
+	(void)w;
+	assert_string_equal(path, "team/web.yaml");
+	played.is_written = played.is_written_later;
 }
 
 static bool played_is_written(
@@ -96,7 +106,9 @@ static const char *played_path(const struct httpd_request *r)
 static const char *played_header(const struct httpd_request *r, const char *name)
 {
 	(void)r;
-	return strcmp(name, "If-None-Match") == 0 ? played.match : played.since;
+	return strcmp(name, "If-None-Match") == 0 ? played.match
+	       : strcmp(name, "Host") == 0        ? played.host
+						  : played.since;
 }
 
 static void say(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -225,6 +237,21 @@ static void file__that_is_another_than_the_watch_knows__is_read_again(void **sta
 	assert_int_equal(played.reads, 1);
 }
 
+/* Who writes it anew truncates it first, which no event says for a moment. */
+static void file__that_has_become_empty__is_answered_as_it_was_before(void **state)
+{
+	(void)state;
+	played.is_empty = true;
+	assert_answer(WHOLE(NEW, "")); /* it was not there */
+	played.before = (struct tree_watch_before){NEW, "", 0, NOW_S - 1000};
+	assert_answer(WHOLE(NEW, "")); /* it was empty */
+	played.before = (struct tree_watch_before){OLD, "before", 6, NOW_S - 1000};
+	assert_answer("Retry-After: 1\n503 " PLAIN "the file is being written: ask again\n");
+	assert_int_equal(played.reads, 2);
+	played.is_written_later = true;
+	assert_answer(WHOLE(OLD, "before"));
+}
+
 static void file__that_cannot_be_read__is_refused(void **state)
 {
 	static const struct {
@@ -251,11 +278,38 @@ static void file__that_cannot_be_read__is_refused(void **state)
 	assert_answer(WHOLE(NEW, "now\n"));
 }
 
+/* A page in a browser here may have its own name point to this host (DNS rebinding). */
+static void name__of_somebody_else__is_refused_where_only_this_host_comes(void **state)
+{
+	static char name[] = "config.example";
+	struct options options = {.http = "127.0.0.1:0"};
+	static const char *const good[] = {NULL, "upstream", "127.0.0.1:8080", "localhost:8080",
+		"[::1]:8080", "config.example:80"};
+
+	(void)state;
+	server.options = &options;
+	played.host = "evil.example:8080";
+	assert_answer(WHOLE(NEW, "now\n"));
+	server.checks_names = true;
+	assert_answer("421 " PLAIN "this host does not have the requested name: use its address, "
+		      "or name it with --http-name\n");
+	played.host = "config.example";
+	played.text[0] = '\0';
+	answer_request(&server, NULL);
+	assert_memory_equal(played.text, "421 ", 4);
+	options.http_names[0] = name;
+	for (size_t i = 0; i < sizeof(good) / sizeof(good[0]); i++) {
+		played.host = good[i];
+		assert_answer(WHOLE(NEW, "now\n"));
+	}
+}
+
 static void topic__is_the_path_without_its_ending(void **state)
 {
 	static const char *const rows[][2] = {{"web.yaml", "web"}, {"team/web.yaml", "team/web"},
 		{"a.b/web", "a.b/web"}, {"a.b.c", "a.b"}, {".hidden", ".hidden"},
-		{"a/.hidden", "a/.hidden"}, {"web", "web"}};
+		{"a/.hidden", "a/.hidden"}, {"web", "web"}, {"team/web.yaml.minisig", "team/web"},
+		{"web.minisig", "web"}, {"a.b/web.minisig", "a.b/web"}};
 	char topic[256];
 
 	(void)state;
@@ -274,7 +328,9 @@ int main(void)
 		CASE(time__of_a_moment_ago__is_neither_sent_nor_compared),
 		CASE(file__that_is_written__is_answered_as_it_was_before),
 		CASE(file__that_is_another_than_the_watch_knows__is_read_again),
+		CASE(file__that_has_become_empty__is_answered_as_it_was_before),
 		CASE(file__that_cannot_be_read__is_refused),
+		CASE(name__of_somebody_else__is_refused_where_only_this_host_comes),
 		CASE(topic__is_the_path_without_its_ending),
 	};
 

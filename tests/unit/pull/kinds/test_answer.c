@@ -288,6 +288,8 @@ static void judge__each_answer__gets_its_verdict(void **state)
 		{403, "", "", "x", true, true, KIND_FAILED, KIND_CAUSE_FORBIDDEN, "forbids"},
 		{404, "", "", "x", true, true, KIND_ABSENT, KIND_CAUSE_NOT_FOUND, "check the path"},
 		{410, "", "", "x", true, true, KIND_ABSENT, KIND_CAUSE_NOT_FOUND, "removed"},
+		{421, "", "", "x", true, true, KIND_FAILED, KIND_CAUSE_ANSWER,
+			"does not go by the name in the address"},
 		{429, "", "", "x", true, true, KIND_FAILED, KIND_CAUSE_OVERLOADED, "overloaded"},
 		{500, "", "", "x", true, true, KIND_FAILED, KIND_CAUSE_ANSWER, "failed"},
 		{502, "", "", "x", true, true, KIND_FAILED, KIND_CAUSE_UNREACHABLE, "502"},
