@@ -520,8 +520,7 @@ int agent_prepare(struct agent *a, const struct settings *new, const struct sett
 
 /* ---- start and stop ---- */
 
-/* For failures of memory, descriptors or threads that were not logged yet. Returns the error. */
-static int log_shortage(int error)
+int agent_log_shortage(int error)
 {
 	log_err("cannot start: memory, file descriptors or threads are short: raise the limits "
 		"(LimitNOFILE, MemoryMax, TasksMax)",
@@ -587,7 +586,7 @@ int agent_open(struct agent *a, const struct settings *settings)
 	a->backoffs = backoffs_new(&sys_real);
 	a->settings = calloc(1, sizeof(*a->settings));
 	if (!a->transport || !a->worker || !a->check || !a->backoffs || !a->settings)
-		return log_shortage(errno ? -errno : -ENOMEM);
+		return agent_log_shortage(errno ? -errno : -ENOMEM);
 	a->drift = a->once ? NULL : file_watch_new(a->loop); /* without it the intervals do */
 	trigger_queue_init(&a->queue, wake_loop, a->loop);
 	loop_on_wake(a->loop, take_triggers, a);
@@ -621,7 +620,7 @@ int agent_start(struct agent *a, struct settings *settings)
 
 	if (r) {
 		settings_free(settings);
-		return log_shortage(r);
+		return agent_log_shortage(r);
 	}
 	a->once_left = settings->config_count;
 	r = start_helpers(a, settings);
@@ -632,7 +631,7 @@ int agent_start(struct agent *a, struct settings *settings)
 	a->env.starting = false;
 	settings_diff_fini(&diff);
 	if (r)
-		return log_shortage(r);
+		return agent_log_shortage(r);
 	r = a->once ? 0 : start_channels(a);
 	if (r == 0 && !a->once)
 		forget_others(a);

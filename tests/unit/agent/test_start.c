@@ -159,6 +159,22 @@ static void threads__that_are_short__are_said_to_be(void **state)
 		"(LimitNOFILE, MemoryMax, TasksMax) why=\"Cannot allocate memory\"\n");
 }
 
+static void signals__that_it_could_not_hear__keep_it_from_starting(void **state)
+{
+	void (*before)(int) = signal(SIGPIPE, SIG_DFL);
+	struct captured errors = captured_begin(STDERR_FILENO);
+	struct agent a = {.lock = -1};
+	char text[512];
+	int r = handle_signals(&a, NULL);
+
+	(void)state;
+	captured_read(&errors, text, sizeof(text));
+	captured_end(&errors);
+	signal(SIGPIPE, before);
+	assert_int_equal(r, -ENOMEM);
+	assert_shows(text, "cannot start: memory, file descriptors or threads are short: ");
+}
+
 static void ask_which_configuration(int printed)
 {
 	if (log_has(printed, "started version", 1))
@@ -612,6 +628,7 @@ int main(void)
 		CASE(state__that_cannot_be_written__is_named),
 		CASE(limit_of_descriptors__that_is_too_low__is_an_invalid_configuration),
 		CASE(threads__that_are_short__are_said_to_be),
+		CASE(signals__that_it_could_not_hear__keep_it_from_starting),
 		CASE(configuration__by_a_relative_path__is_named_with_its_directory),
 		CASE(configuration__of_the_environment__counts_unless_one_is_named),
 		CASE(log__is_as_the_configuration_says_unless_the_command_line_does),

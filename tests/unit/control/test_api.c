@@ -165,7 +165,8 @@ static void change_what_is_waited_for(int printed)
 	if (!log_has(printed, "started version", 1))
 		return;
 	waits[0] = ask_begin(WAIT);
-	waits[1] = ask_begin("GET /v1/configs/gone/wait?generation=1");
+	waits[1] = ask_begin(/* as long as there is time */
+		"GET /v1/configs/gone/wait?generation=1&timeout_ms=18446744073709551615");
 	ask_in_order();
 	put_slow_settings("", "  new: {from: [{server: d, path: /new.yaml}], snapshot: true}\n");
 	kill(agent_pid, SIGHUP);

@@ -28,6 +28,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/fixture/captured.h"
+#include "process/keeper.h"
 #include "process/process.h"
 #include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/fault_syscall.h"
@@ -350,10 +351,10 @@ static void input__of_nothing__ends_at_once(void **state)
 {
 	const struct process_options empty = {
 		.input = "", .max_output = 100, .timeout_ms = LONG_MS};
-	struct outcome o = script("wc -c", NULL);
+	struct outcome o = script("wc -c; readlink /proc/self/fd/0", NULL);
 
 	(void)state;
-	assert_string_equal(o.output, "0\n");
+	assert_string_equal(o.output, "0\n/dev/null\n"); /* as programs expect it */
 	o = script("wc -c", &empty);
 	assert_string_equal(o.output, "0\n");
 }
@@ -780,12 +781,23 @@ static void children__that_write_for_ever__do_not_keep_it_from_ending(void **sta
 	wait_dead(child); /* of what it writes: nobody reads it any more */
 }
 
+static unsigned played_children; /* so many are in a list of the kernel's */
+
+static ssize_t read_played(void *to, size_t size)
+{
+	size_t len = 0;
+
+	for (; played_children && size - len > 8; played_children--)
+		len += (size_t)snprintf((char *)to + len, size - len, "4194304 ");
+	return (ssize_t)len;
+}
+
 /* Whoever else holds the pipe writes again as soon as something was read. */
 static int echo_fd = -1;
 
 ssize_t read(int fd, void *to, size_t size)
 {
-	ssize_t n = syscall(SYS_read, fd, to, size);
+	ssize_t n = played_children ? read_played(to, size) : syscall(SYS_read, fd, to, size);
 	struct stat st;
 
 	if (echo_fd >= 0 && n > 0 && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode))
@@ -901,12 +913,21 @@ static void keeper__killed__leaves_nothing(void **state)
 	wait_dead(child);
 }
 
+/* What the keepers do while nothing dies of KILL, and no time passes but what they wait for. */
+static struct deaf {
+	pid_t agent;
+	unsigned rounds;
+	uint64_t passed_ms;
+} * deaf;
+
 /* Signals to a process whose number is watched. */
 static pid_t watched_pid;
 static unsigned watched_signals;
 
 int kill(pid_t pid, int number)
 {
+	if (deaf && getpid() != deaf->agent && number == SIGKILL)
+		return 0;
 	watched_signals += pid == watched_pid || (watched_pid && pid == 1);
 	return (int)syscall(SYS_kill, pid, number);
 }
@@ -950,6 +971,64 @@ static void keeper__that_has_ended__is_signalled_no_more(void **state)
 	loop_free(o.loop);
 	while (waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED) == 0)
 		; /* orphans, which fell to us */
+}
+
+static unsigned kept;
+
+static bool keep_counted(pid_t pid)
+{
+	kept += pid == 4194304;
+	return true;
+}
+
+static void sweep__of_more_than_fit_into_one_round__leaves_them_to_the_next(void **state)
+{
+	(void)state;
+	kept = 0;
+	played_children = 5000;
+	assert_int_equal(keeper_sweep(keep_counted), 0);
+	assert_int_equal(played_children, 0);
+	assert_int_equal(kept, 4096);
+}
+
+int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	const struct timespec t = {
+		.tv_sec = timeout_ms / 1000, .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
+
+	if (!deaf || getpid() == deaf->agent || timeout_ms < 0)
+		return ppoll(fds, count, timeout_ms < 0 ? NULL : &t, NULL);
+	deaf->rounds++;
+	deaf->passed_ms += (uint64_t)timeout_ms;
+	return 0;
+}
+
+int clock_gettime(clockid_t id, struct timespec *ret)
+{
+	if (!deaf || getpid() == deaf->agent || id != CLOCK_BOOTTIME)
+		return (int)syscall(SYS_clock_gettime, id, ret);
+	*ret = (struct timespec){.tv_sec = (time_t)(deaf->passed_ms / 1000),
+		.tv_nsec = (long)(deaf->passed_ms % 1000) * 1000000};
+	return 0;
+}
+
+/* They hang in the kernel. */
+static void keeper__of_processes_that_do_not_die__leaves_them_to_the_agent(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	deaf = mmap(NULL, sizeof(*deaf), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	deaf->agent = getpid();
+	o = script("setsid sleep 1000 & exit 7", NULL);
+	assert_int_equal(o.result.code, 7);
+	assert_int_equal(o.result.left, 1);
+	assert_in_range(deaf->passed_ms, KEEPER_WAIT_MS, KEEPER_WAIT_MS + 100);
+	assert_in_range(deaf->rounds, 20, 40); /* it is in no hurry any more */
+	munmap(deaf, sizeof(*deaf));
+	deaf = NULL;
+	while (waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED) == 0)
+		; /* the agent has killed it */
 }
 
 static void keeper__stopped__does_its_work_at_the_limit(void **state)
@@ -1115,7 +1194,6 @@ static void start__without_descriptors__fails_and_leaves_nothing(void **state)
 	loop_free(l);
 }
 
-/* On a kernel that has no pidfd_open(), or does not let it through. */
 /* It is the keeper that cannot fork: the agent has started that. */
 static void start__of_a_process_too_many__is_told_with_its_errno(void **state)
 {
@@ -1132,6 +1210,7 @@ static void start__of_a_process_too_many__is_told_with_its_errno(void **state)
 	assert_string_equal(o.result.why, "cannot be started: Resource temporarily unavailable");
 }
 
+/* On a kernel that has no pidfd_open(), or does not let it through. */
 static void start__without_pidfds__fails_and_leaves_nothing(void **state)
 {
 	const struct process_options options = {
@@ -1273,6 +1352,8 @@ int main(void)
 		CASE(children__in_a_session_of_their_own__end_with_the_limit),
 		CASE(keeper__killed__leaves_nothing),
 		CASE(keeper__that_has_ended__is_signalled_no_more),
+		CASE(sweep__of_more_than_fit_into_one_round__leaves_them_to_the_next),
+		CASE(keeper__of_processes_that_do_not_die__leaves_them_to_the_agent),
 		CASE(keeper__stopped__does_its_work_at_the_limit),
 		CASE(children__that_write_for_ever__do_not_keep_it_from_ending),
 		CASE(stranger__that_writes_for_ever__does_not_keep_it_from_ending),
