@@ -345,8 +345,7 @@ static void free_old(struct agent *a, const struct settings *old, const struct s
 	for (size_t i = 0; i < old->config_count; i++) {
 		if (diff->configs.kept[i])
 			continue;
-		if (a->control)
-			control_forget(a->control, a->configs[i], gone[i]);
+		control_forget(a->control, a->configs[i], gone[i]);
 		config_free(a->configs[i]);
 	}
 	for (size_t i = 0; i < old->server_count; i++)

@@ -162,6 +162,7 @@ static void config__that_changed__pulls_at_once__and_the_other_does_not(void **s
 	assert_answer(2, 200, "\"reloads\":1,\"rejections\":0,\"error\":null");
 	assert_logged(APPLIED_LINE "unchanged=1 changed=\"1: web\"\n");
 	assert_shows(talk->log, "debug the new configuration runs after_ms=");
+	assert_null(strstr(talk->log, "reload pending"));
 }
 
 static void remove_one(int printed)

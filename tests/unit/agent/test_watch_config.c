@@ -241,6 +241,32 @@ static void each_named_file__is_looked_at(void **state)
 	assert_named("pullet.yaml"); /* which of both it is, is not known */
 }
 
+static void named_file__before_one_that_is_missing__is_looked_at(void **state)
+{
+	(void)state;
+	read_configuration("etc/named.env");
+	watched_files_add(&seen, in("etc/missing.env"));
+	watch_config_set(watch, true);
+	assert_int_equal(reports_within(1000), 0);
+	put("etc/named.env", "A=2\n");
+	assert_int_equal(reports_within(1000), 1);
+}
+
+static void link__of_another_user__is_a_change(void **state)
+{
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("# another user needs root\n");
+		skip();
+	}
+	assert_int_equal(mkdir(in("parts"), 0755), 0);
+	assert_int_equal(symlink("parts", in("conf.d")), 0);
+	begin_with(NULL);
+	assert_int_equal(lchown(in("conf.d"), 54321, 54321), 0);
+	put("touched", "");                        /* it looks */
+	assert_int_equal(reports_within(1000), 1); /* the parts cannot be read any more */
+}
+
 static void file__that_is_named_twice__is_looked_at_once(void **state)
 {
 	(void)state;
@@ -338,6 +364,8 @@ int main(void)
 		CASE(part__of_conf_d__is_a_part),
 		CASE(named_file__that_changed__is_reported_as_long_as_it_is_named),
 		CASE(each_named_file__is_looked_at),
+		CASE(named_file__before_one_that_is_missing__is_looked_at),
+		CASE(link__of_another_user__is_a_change),
 		CASE(file__that_is_named_twice__is_looked_at_once),
 		CASE(link__to_another_folder__is_followed),
 		CASE(change__between_reading_and_watching__is_not_missed),

@@ -17,6 +17,7 @@
 
 #include "control/socket.h"
 #include "tests/unit/fixture/captured.h"
+#include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/quick_loop.h"
 #include "tests/unit/fixture/scratch.h"
 
@@ -233,6 +234,31 @@ static void socket__in_no_place__says_why(void **state)
 	assert_null(strstr(why, "ports below 1024"));
 }
 
+static bool open_once(void)
+{
+	struct control_socket *p = NULL;
+	char other[SCRATCH_PATH + 16];
+	int r;
+
+	snprintf(other, sizeof(other), "%s/other", base);
+	r = control_socket_open(quick.loop, watch, other, handle, NULL, &p, why);
+	fault_memory.paused++;
+	control_socket_close(p);
+	fault_memory.paused--;
+	assert_true(r ? (r == -ENOMEM || r == -EIO) && why[0] : p != NULL);
+	return r != 0;
+}
+
+static void socket__without_memory__says_so(void **state)
+{
+	char other[SCRATCH_PATH + 16];
+
+	(void)state;
+	snprintf(other, sizeof(other), "%s/other", base);
+	assert_int_equal(mkdir(other, 0750), 0);
+	assert_true(fault_memory_each(open_once, false) >= 5);
+}
+
 /* ---- the address ---- */
 
 static int free_port(void)
@@ -375,7 +401,8 @@ int main(void)
 		CASE(address__that_is_the_same__keeps_its_connections),
 		CASE(address__that_is_taken__changes_nothing),
 		CASE(address__of_the_same_port__takes_over_or_goes_back),
+		CASE(socket__without_memory__says_so),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }

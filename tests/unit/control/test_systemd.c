@@ -111,6 +111,9 @@ static void start__of_an_agent_that_waits_for_its_server__is_ready(void **state)
 	pull_of("n: 1\n");
 	systemd_run_ended(notifier, 0);
 	assert_received("STATUS=1 config ok");
+	world_advance(SECOND);
+	systemd_run_ended(notifier, 1); /* one that is new, before the reload has ended */
+	assert_received(NULL);
 	systemd_stop(notifier);
 	notifier = NULL;
 	assert_received("STOPPING=1\nSTATUS=stopping");

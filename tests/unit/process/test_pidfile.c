@@ -416,6 +416,19 @@ static void signal__to_a_process_without_a_number_here__takes_a_good_file(void *
 	}
 }
 
+/* The first process of a container, from which it is seen. */
+static void signal__to_a_process_that_is_the_first_here__asks_whose_it_is(void **state)
+{
+	(void)state;
+	need_root();
+	sys.openat = note_descriptor;
+	sys.read = read_shown;
+	shown = "pos:\t0\nPid:\t1\n";
+	start(OTHER, OTHER, OTHER);
+	put("pid", target, OTHER, 0644);
+	refuses(-EPERM, "which has the rights of root");
+}
+
 /* ---- the text of the file ---- */
 
 static void file__is_one_line_with_a_number_over_1(void **state)
@@ -479,6 +492,7 @@ int main(void)
 		CASE(signal__without_pidfds__needs_a_file_of_trusted_users),
 		CASE(signal__to_a_process_that_cannot_be_seen__takes_a_good_file),
 		CASE(signal__to_a_process_without_a_number_here__takes_a_good_file),
+		CASE(signal__to_a_process_that_is_the_first_here__asks_whose_it_is),
 		CASE(file__is_one_line_with_a_number_over_1),
 		CASE(file__that_cannot_be_read__says_why),
 	};

@@ -221,6 +221,27 @@ static void exec__that_fails__is_told_with_its_errno(void **state)
 	unlink(path);
 }
 
+static int chdir_error; /* 0 = none */
+
+int chdir(const char *path)
+{
+	errno = chdir_error;
+	return chdir_error ? -1 : (int)syscall(SYS_chdir, path);
+}
+
+static void preparation__that_fails__starts_nothing(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	chdir_error = EACCES; /* by a security module */
+	o = script("echo started", NULL);
+	chdir_error = 0;
+	assert_int_equal(o.result.end, PROCESS_NOT_STARTED);
+	assert_int_equal(o.result.code, EACCES);
+	assert_string_equal(o.output, "");
+}
+
 static void limit__passed__ends_it_by_term(void **state)
 {
 	static const char *const texts[] = {"echo begun; echo > $1; sleep 1000",
@@ -1322,6 +1343,7 @@ int main(void)
 		CASE(exit_code__of_any_kind__is_told),
 		CASE(signal__that_kills_it__is_told),
 		CASE(exec__that_fails__is_told_with_its_errno),
+		CASE(preparation__that_fails__starts_nothing),
 		CASE(limit__passed__ends_it_by_term),
 		CASE(limit__passed_by_one_that_ignores_term__ends_it_by_kill),
 		CASE(limit__when_only_the_loop_was_late__is_not_passed),
