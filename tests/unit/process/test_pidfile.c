@@ -32,6 +32,7 @@ static char dir[SCRATCH_PATH], path[PATH_MAX], why[FILE_WHY];
 static struct sys sys;
 static pid_t target;
 static int held_end; /* of a pipe: its reader goes on when it is closed */
+static unsigned descriptors;
 
 static int set_up(void **state)
 {
@@ -39,6 +40,7 @@ static int set_up(void **state)
 	sys = sys_real;
 	target = 0;
 	umask(022);
+	descriptors = scratch_descriptors();
 	scratch_open(dir, "/tmp");
 	assert_int_equal(chmod(dir, 0755), 0);
 	snprintf(path, sizeof(path), "%s/pid", dir);
@@ -59,6 +61,7 @@ static int tear_down(void **state)
 	(void)state;
 	end_target();
 	scratch_close(dir);
+	assert_int_equal(scratch_descriptors(), descriptors);
 	return 0;
 }
 
