@@ -434,8 +434,8 @@ static bool open_agent(void)
 	fault_memory.nth = 0;
 	assert_true(r == 0 || r == -ENOMEM);
 	if (r == 0)
-		assert_true(
-			a.loop && a.transport && a.worker && a.check && a.backoffs && a.settings);
+		assert_true(a.env.starting && a.loop && a.transport && a.worker && a.check &&
+			    a.backoffs && a.settings);
 	agent_stop(&a);
 	return r != 0;
 }
@@ -492,6 +492,40 @@ static void apply__without_memory__says_so(void **state)
 	}
 }
 
+static void start__without_memory__fails_until_there_is_enough(void **state)
+{
+	struct settings settings = {.config_count = 0};
+	struct agent a = {.settings = &settings, .lock = -1, .once = true, .env.starting = true};
+	struct captured errors = captured_begin(STDERR_FILENO);
+	unsigned failures = 0, compared;
+	struct settings_diff diff;
+	int r = -ENOMEM;
+
+	(void)state;
+	trigger_queue_init(&a.queue, wake_loop, NULL);
+	fault_memory.seen = 0;
+	fault_memory.nth = FAULT_MEMORY_MOST;
+	assert_int_equal(settings_diff(&settings, &settings, &diff), 0);
+	fault_memory.nth = 0;
+	compared = fault_memory.seen;
+	settings_diff_fini(&diff);
+	while (r) {
+		struct settings *new = calloc(1, sizeof(*new));
+
+		fault_memory.seen = 0;
+		fault_memory.nth = failures + 1;
+		r = agent_start(&a, new);
+		fault_memory.nth = 0;
+		assert_true(r == 0 || r == -ENOMEM);
+		failures += r != 0;
+	}
+	captured_end(&errors);
+	assert_int_equal(failures, compared + 3); /* as agent_apply() has */
+	assert_false(a.env.starting);
+	free(a.configs);
+	free(a.servers);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -507,9 +541,10 @@ int main(void)
 		cmocka_unit_test(agent__that_stops__ends_all_it_has),
 		cmocka_unit_test(reload__that_is_rejected_again__keeps_the_last_reason_alone),
 		cmocka_unit_test(apply__without_memory__says_so),
+		cmocka_unit_test(start__without_memory__fails_until_there_is_enough),
 		cmocka_unit_test(reconfigure__without_memory__is_none),
 		cmocka_unit_test(agent__without_memory__does_not_begin_and_leaves_nothing),
 	};
 
-	return fault_memory_run(tests, 4);
+	return fault_memory_run(tests, 5);
 }
