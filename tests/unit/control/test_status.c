@@ -4,6 +4,7 @@
  * are played.
  */
 #include "tests/unit/fixture/core.h"
+#include "tests/unit/fixture/minisign_signer.h"
 
 #include <errno.h>
 
@@ -645,6 +646,29 @@ static void layers__of_a_signed_version__are_its_documents(void **state)
 	buffer_fini(&b);
 }
 
+static void agent__with_two_servers__shows_both(void **state)
+{
+	struct upstream *servers[2];
+	struct settings two;
+	struct buffer b;
+	const char *first;
+
+	(void)state;
+	core_make("");
+	view_agent();
+	two = *core.settings;
+	two.server_count = 2;
+	servers[0] = servers[1] = world.servers[0];
+	env.settings = &two;
+	env.servers = servers;
+	buffer_init(&b, 65536);
+	assert_int_equal(status_agent(&env, AUDIENCE_OPERATOR, &b), 0);
+	buffer_append(&b, "", 1);
+	first = strstr(b.data, "\"in_flight\":31,");
+	assert_true(first && strstr(first + 1, "\"in_flight\":31,"));
+	buffer_fini(&b);
+}
+
 static void agent__with_less__leaves_it_out(void **state)
 {
 	struct buffer b;
@@ -858,6 +882,28 @@ static void metrics__of_a_config__follow_its_life(void **state)
 		"probe_state{config=\"web\"} 2\n");
 }
 
+static void metrics__of_a_signed_version__say_when_that_ends(void **state)
+{
+	static const char comment[] = "expires=1700000100", document[] = "n: 1\n";
+	const struct signer_job job = {.document = document,
+		.len = strlen(document),
+		.comment = comment,
+		.comment_len = strlen(comment)};
+	char file[SIGNER_FILE], extra[128];
+	struct signer signer;
+
+	(void)state;
+	signer_init(&signer, 1);
+	server_has(document);
+	world_put_bytes("/web.yaml.minisig", file, signer_file(&signer, &job, file));
+	snprintf(extra, sizeof(extra), "verify: {public_key: \"%s\"}", signer.text);
+	agent_starts(extra);
+	signer_fini(&signer);
+	view_agent();
+	assert_samples("pullet_config_signature",
+		"_end_timestamp_seconds{config=\"web\"} 1700000100.000\n");
+}
+
 static void metrics__of_all_configs__keep_what_freed_ones_counted(void **state)
 {
 	static struct config_totals gone;
@@ -939,10 +985,12 @@ int main(void)
 		CORE_TEST(agent__is_this),
 		CORE_TEST(config__with_a_reload_or_a_probe_alone__has_no_other),
 		CORE_TEST(layers__of_a_signed_version__are_its_documents),
+		CORE_TEST(agent__with_two_servers__shows_both),
 		CORE_TEST(agent__with_less__leaves_it_out),
 		CORE_TEST(readiness__is_a_line_for_each_that_is_not),
 		CORE_TEST(metrics__of_the_agent__are_these),
 		CORE_TEST(metrics__of_a_config__follow_its_life),
+		CORE_TEST(metrics__of_a_signed_version__say_when_that_ends),
 		CORE_TEST(metrics__of_all_configs__keep_what_freed_ones_counted),
 		CORE_TEST(process__has_descriptors_memory_and_time),
 	};

@@ -17,6 +17,7 @@
 #include <sys/un.h>
 
 #include <dirent.h>
+#include <grp.h>
 #include <signal.h>
 #include <dlfcn.h>
 #include <event2/bufferevent.h>
@@ -564,6 +565,26 @@ static void need_root(void)
 	skip();
 }
 
+static void operator__sees_values(void **state)
+{
+	const gid_t group = STRANGER + 9;
+
+	(void)state;
+	need_root();
+	assert_int_equal(setgroups(1, &group), 0);
+	for (int operators = 0; operators < 2; operators++) {
+		if (operators)
+			httpd_operators(server, group);
+		connect_as(0, STRANGER);
+		quick_send(&clients[0], "GET /x HTTP/1.1\r\nHost: x\r\n\r\n");
+		quick_until(quick_has_answer, &clients[0], 0);
+		quick_check_answer(
+			clients[0].text, 200, operators ? "X-Values: yes\r\n" : "X-Values: no\r\n");
+		quick_hang_up(&clients[0]);
+	}
+	assert_int_equal(setgroups(0, NULL), 0);
+}
+
 static void user__above_its_quarter__gets_503_and_others_do_not(void **state)
 {
 	(void)state;
@@ -758,6 +779,7 @@ int main(void)
 		CASE(client__that_sends_no_request__is_dropped_after_30_s),
 		CASE(answers__that_are_not_read__are_bounded),
 		CASE(answers__that_were_read_or_given_up__count_no_more),
+		CASE(operator__sees_values),
 		CASE(user__above_its_quarter__gets_503_and_others_do_not),
 		CASE(idle_connection__gives_its_place_to_a_new_one_of_its_user),
 		CASE(connection__is_idle_after_half_a_second),

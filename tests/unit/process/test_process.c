@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -997,6 +998,28 @@ static void keeper__that_has_ended__is_signalled_no_more(void **state)
 		; /* orphans, which fell to us */
 }
 
+static void signal__to_all_children__reaches_each(void **state)
+{
+	pid_t children[2];
+	int status;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		children[i] = fork();
+		if (children[i] == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (;;)
+				pause();
+		}
+	}
+	assert_int_equal(keeper_signal_children(SIGUSR1), 2);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+		assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR1);
+	}
+	assert_int_equal(keeper_signal_children(SIGUSR1), 0);
+}
+
 static unsigned kept;
 
 static bool keep_counted(pid_t pid)
@@ -1234,6 +1257,32 @@ static void start__of_a_process_too_many__is_told_with_its_errno(void **state)
 	assert_string_equal(o.result.why, "cannot be started: Resource temporarily unavailable");
 }
 
+static int fork_error; /* 0 = none */
+
+pid_t fork(void)
+{
+	pid_t (*real)(void);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "fork");
+	errno = fork_error;
+	return fork_error ? -1 : real();
+}
+
+static void start__of_a_keeper_too_many__fails_and_leaves_nothing(void **state)
+{
+	const struct process_options options = {
+		.argv = (char *[]){shell, NULL}, .timeout_ms = LONG_MS};
+	struct loop *l = loop_new(&sys_real);
+	struct process *p = NULL;
+
+	(void)state;
+	fork_error = EAGAIN;
+	assert_int_equal(process_start(l, &options, ended, NULL, &p), -EAGAIN);
+	fork_error = 0;
+	assert_null(p);
+	loop_free(l);
+}
+
 /* On a kernel that has no pidfd_open(), or does not let it through. */
 static void start__without_pidfds__fails_and_leaves_nothing(void **state)
 {
@@ -1249,6 +1298,25 @@ static void start__without_pidfds__fails_and_leaves_nothing(void **state)
 	fault_syscall.error = 0;
 	assert_null(p);
 	loop_free(l);
+}
+
+static void product__for_which_there_is_no_memory__is_an_error(void **state)
+{
+	const struct process_options product = {.product = true};
+	struct outcome o;
+
+	(void)state;
+	start_ready(&o, "echo product; echo > $1", product);
+	fault_memory.seen = 0;
+	fault_memory.nth = 1;
+	fault_memory.for_ever = true;
+	assert_int_equal(loop_run(o.loop), 0);
+	fault_memory.nth = 0;
+	fault_memory.for_ever = false;
+	loop_free(o.loop);
+	assert_false(o.result.ok);
+	assert_string_equal(o.result.why, "wrote more than there is memory for");
+	assert_int_equal(o.result.dropped, 8);
 }
 
 static void start__without_a_page_to_share__fails_and_leaves_nothing(void **state)
@@ -1398,6 +1466,7 @@ int main(void)
 		CASE(children__in_a_session_of_their_own__end_with_the_limit),
 		CASE(keeper__killed__leaves_nothing),
 		CASE(keeper__that_has_ended__is_signalled_no_more),
+		CASE(signal__to_all_children__reaches_each),
 		CASE(sweep__of_more_than_fit_into_one_round__leaves_them_to_the_next),
 		CASE(keeper__of_processes_that_do_not_die__leaves_them_to_the_agent),
 		CASE(keeper__stopped__does_its_work_at_the_limit),
@@ -1410,13 +1479,15 @@ int main(void)
 		CASE(start__where_children_are_ignored__learns_the_end_all_the_same),
 		CASE(start__without_descriptors__fails_and_leaves_nothing),
 		CASE(start__of_a_process_too_many__is_told_with_its_errno),
+		CASE(start__of_a_keeper_too_many__fails_and_leaves_nothing),
 		CASE(start__without_pidfds__fails_and_leaves_nothing),
+		CASE(product__for_which_there_is_no_memory__is_an_error),
 		CASE(start__without_a_page_to_share__fails_and_leaves_nothing),
 		CASE(start__without_memory__fails_and_leaves_nothing),
 	};
 
 	alarm(240);
 	return _cmocka_run_group_tests("tests", tests,
-		sizeof(tests) / sizeof(tests[0]) - (fault_memory_works ? 0 : 2), make_dir,
+		sizeof(tests) / sizeof(tests[0]) - (fault_memory_works ? 0 : 3), make_dir,
 		remove_dir);
 }
