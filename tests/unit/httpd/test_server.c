@@ -20,6 +20,7 @@
 #include <grp.h>
 #include <signal.h>
 #include <dlfcn.h>
+#include <event2/buffer.h>
 #include <event2/bufferevent.h>
 #include <sys/syscall.h>
 
@@ -39,8 +40,8 @@ static unsigned gone, denied;
 static uid_t denied_uid;
 static char large[1u << 20]; /* more than a socket takes unread */
 
-/* The kernel has no descriptors; libevent has no memory for a connection. */
-static bool no_descriptors, no_connection;
+/* The kernel has no descriptors; libevent has no memory for a connection, or for a body. */
+static bool no_descriptors, no_connection, no_body;
 static unsigned accepts;
 
 int accept4(int fd, struct sockaddr *address, socklen_t *len, int flags)
@@ -63,6 +64,14 @@ void bufferevent_getcb(struct bufferevent *b, bufferevent_data_cb *read, buffere
 	real(b, read, write, event, arg);
 	if (no_connection)
 		*arg = NULL;
+}
+
+struct evbuffer *evbuffer_new(void)
+{
+	struct evbuffer *(*real)(void);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "evbuffer_new");
+	return no_body ? NULL : real();
 }
 
 static void hold_gone(void *arg)
@@ -463,6 +472,28 @@ static void connection__without_memory__is_answered_503_and_takes_no_place(void 
 	quick_check_answer(ask("GET /x"), 200, "body");
 }
 
+static void answer__without_memory_for_its_body__has_none(void **state)
+{
+	static const struct {
+		const char *request;
+		int status;
+	} rows[] = {{"GET /a%00b", 400}, {"GET /x", 503}};
+	char text[128];
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		quick_connect(&clients[i], path);
+		quick_run(); /* what libevent needs by itself is there */
+		snprintf(text, sizeof(text), "%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
+			rows[i].request);
+		no_body = true;
+		quick_send(&clients[i], text);
+		quick_until(quick_has_ended, &clients[i], 0);
+		no_body = false;
+		quick_check_answer(clients[i].text, rows[i].status, "Content-Length: 0\r\n");
+	}
+}
+
 static void client__that_sends_no_request__is_dropped_after_30_s(void **state)
 {
 	uint64_t begin_ms;
@@ -776,6 +807,7 @@ int main(void)
 		CASE(clients__above_the_bound__wait_until_one_goes),
 		CASE(descriptors__that_are_short__are_not_asked_for_again_at_once),
 		CASE(connection__without_memory__is_answered_503_and_takes_no_place),
+		CASE(answer__without_memory_for_its_body__has_none),
 		CASE(client__that_sends_no_request__is_dropped_after_30_s),
 		CASE(answers__that_are_not_read__are_bounded),
 		CASE(answers__that_were_read_or_given_up__count_no_more),

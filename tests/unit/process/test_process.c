@@ -820,11 +820,19 @@ static ssize_t read_played(void *to, size_t size)
 /* Whoever else holds the pipe writes again as soon as something was read. */
 static int echo_fd = -1;
 
+static int read_error; /* of the next pipe that is read; 0 = none */
+
 ssize_t read(int fd, void *to, size_t size)
 {
-	ssize_t n = played_children ? read_played(to, size) : syscall(SYS_read, fd, to, size);
 	struct stat st;
+	ssize_t n;
 
+	if (read_error && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode)) {
+		errno = read_error;
+		read_error = 0;
+		return -1;
+	}
+	n = played_children ? read_played(to, size) : syscall(SYS_read, fd, to, size);
 	if (echo_fd >= 0 && n > 0 && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode))
 		(void)!write(echo_fd, "x", 1);
 	return n;
@@ -844,6 +852,22 @@ int ioctl(int fd, unsigned long request, ...)
 	if (echo_fd >= 0 && request == FIONREAD)
 		(void)!write(echo_fd, "late", 4);
 	return r;
+}
+
+static void output__that_is_not_there_yet__is_waited_for(void **state)
+{
+	static const int errors[] = {EAGAIN, EINTR};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct outcome o;
+
+		start_ready(&o, "echo > $1; echo one; echo two >&2", (struct process_options){0});
+		read_error = errors[i];
+		run_out(&o);
+		assert_int_equal(read_error, 0);
+		assert_string_equal(o.output, "one\ntwo\n");
+	}
 }
 
 static pid_t first_child_of(const char *process)
@@ -1471,6 +1495,7 @@ int main(void)
 		CASE(keeper__of_processes_that_do_not_die__leaves_them_to_the_agent),
 		CASE(keeper__stopped__does_its_work_at_the_limit),
 		CASE(children__that_write_for_ever__do_not_keep_it_from_ending),
+		CASE(output__that_is_not_there_yet__is_waited_for),
 		CASE(stranger__that_writes_for_ever__does_not_keep_it_from_ending),
 		CASE(many__at_once__end_each_with_its_own_code),
 		CASE(free__kills_the_group_and_reaps),
