@@ -693,10 +693,8 @@ void agent_stop(struct agent *a)
 		upstream_free(a->servers[i]);
 	free(a->servers);
 	backoffs_free(a->backoffs);
-	if (a->transport)
-		http_client_free(a->transport);
-	if (a->loop)
-		loop_free(a->loop);
+	http_client_free(a->transport);
+	loop_free(a->loop);
 	if (a->lock >= 0)
 		close(a->lock);
 	settings_free(a->settings);

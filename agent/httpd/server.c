@@ -47,7 +47,7 @@ struct httpd {
 	char *path; /* of a Unix socket, */
 	dev_t device;
 	ino_t inode; /* and which file it is */
-	LIST_HEAD(, httpd_request) open;
+	LIST_HEAD(requests, httpd_request) open;
 };
 
 struct httpd_request {
@@ -271,10 +271,8 @@ static struct httpd *serve_socket(struct loop *l, int fd, httpd_handler handle, 
 	int r;
 
 	if (!h) {
-		r = errno;
 		if (fd >= 0)
 			close(fd);
-		errno = r;
 		return NULL;
 	}
 	r = accept_at_socket(h, fd);

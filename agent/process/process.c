@@ -73,7 +73,7 @@ struct plan {
 	char *env[MAX_ENV];
 };
 
-static LIST_HEAD(, process) running; /* the one list of this process's keepers */
+static LIST_HEAD(processes, process) running; /* the one list of this process's keepers */
 static struct log_limit left_limit;
 
 /* ---- before it ---- */

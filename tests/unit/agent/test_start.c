@@ -474,6 +474,7 @@ static void once__keeps_snapshots_of_others__and_a_start_withdraws_them(void **s
 	assert_true(is_there("run/db.snap"));
 	run_with(see_it_start); /* the log goes on: not again */
 	assert_null(strstr(strstr(talk->log, "withdrew") + 1, "withdrew"));
+	assert_null(strstr(talk->log, "can still be read"));
 }
 
 static void files__that_are_missing__are_named_up_to_a_bound(void **state)

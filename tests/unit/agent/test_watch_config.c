@@ -27,7 +27,7 @@ static struct loop_timer end;
 static char dir[SCRATCH_PATH], configuration[SCRATCH_PATH + 32];
 static struct watched_files seen;
 static struct watch_config *watch;
-static unsigned reports;
+static unsigned reports, descriptors;
 static struct captured errors;
 
 static const char *in(const char *name)
@@ -96,6 +96,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	alarm(20);
+	descriptors = scratch_descriptors();
 	scratch_open(dir, scratch_memory());
 	snprintf(configuration, sizeof(configuration), "%s/pullet.yaml", dir);
 	errors = captured_begin(STDERR_FILENO);
@@ -124,6 +125,7 @@ static int tear_down(void **state)
 	loop_free(loop);
 	captured_end(&errors);
 	scratch_close(dir);
+	assert_int_equal(scratch_descriptors(), descriptors);
 	return 0;
 }
 

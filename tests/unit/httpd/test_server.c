@@ -218,11 +218,11 @@ static void connection__carries_one_request_after_the_other(void **state)
 
 static void query__of_many_parameters_without_a_value__names_each(void **state)
 {
-	char line[8000] = "GET /x?";
+	char line[8001] = "GET /x?";
 
 	(void)state;
-	while (strlen(line) < sizeof(line) - 8)
-		strcat(line, "b&b&");
+	for (size_t i = strlen(line); i < sizeof(line) - 1; i++)
+		line[i] = i % 2 ? 'b' : '&';
 	quick_check_answer(ask(line), 200, "body");
 	assert_string_equal(seen, "GET /x a=- second=b x=-");
 }
