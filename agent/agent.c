@@ -346,8 +346,7 @@ static void free_old(struct agent *a, const struct settings *old, const struct s
 	for (size_t i = 0; i < old->config_count; i++) {
 		if (diff->configs.kept[i])
 			continue;
-		if (a->control)
-			control_forget(a->control, a->configs[i], gone[i]);
+		control_forget(a->control, a->configs[i], gone[i]);
 		config_free(a->configs[i]);
 	}
 	for (size_t i = 0; i < old->server_count; i++)
@@ -521,8 +520,7 @@ int agent_prepare(struct agent *a, const struct settings *new, const struct sett
 
 /* ---- start and stop ---- */
 
-/* For failures of memory, descriptors or threads that were not logged yet. Returns the error. */
-static int log_shortage(int error)
+int agent_log_shortage(int error)
 {
 	log_err("cannot start: memory, file descriptors or threads are short: raise the limits "
 		"(LimitNOFILE, MemoryMax, TasksMax)",
@@ -588,7 +586,7 @@ int agent_open(struct agent *a, const struct settings *settings)
 	a->backoffs = backoffs_new(&sys_real);
 	a->settings = calloc(1, sizeof(*a->settings));
 	if (!a->transport || !a->worker || !a->check || !a->backoffs || !a->settings)
-		return log_shortage(errno ? -errno : -ENOMEM);
+		return agent_log_shortage(errno ? -errno : -ENOMEM);
 	a->drift = a->once ? NULL : file_watch_new(a->loop);
 	if (!a->drift && !a->once)
 		log_warn("files cannot be watched: changes by others are seen at the interval",
@@ -625,7 +623,7 @@ int agent_start(struct agent *a, struct settings *settings)
 
 	if (r) {
 		settings_free(settings);
-		return log_shortage(r);
+		return agent_log_shortage(r);
 	}
 	a->once_left = settings->config_count;
 	r = start_helpers(a, settings);
@@ -636,7 +634,7 @@ int agent_start(struct agent *a, struct settings *settings)
 	a->env.starting = false;
 	settings_diff_fini(&diff);
 	if (r)
-		return log_shortage(r);
+		return agent_log_shortage(r);
 	r = a->once ? 0 : start_channels(a);
 	if (r == 0 && !a->once)
 		forget_others(a);
@@ -699,10 +697,8 @@ void agent_stop(struct agent *a)
 		upstream_free(a->servers[i]);
 	free(a->servers);
 	backoffs_free(a->backoffs);
-	if (a->transport)
-		http_client_free(a->transport);
-	if (a->loop)
-		loop_free(a->loop);
+	http_client_free(a->transport);
+	loop_free(a->loop);
 	if (a->lock >= 0)
 		close(a->lock);
 	settings_free(a->settings);

@@ -64,6 +64,8 @@ int agent_start(struct agent *a, struct settings *settings);
  * within AGENT_LEAVE_MS; runs the loop meanwhile. */
 void agent_leave(struct agent *a);
 void agent_stop(struct agent *a);
+/* Logs why the agent cannot start: memory, descriptors or threads. Returns the error. */
+int agent_log_shortage(int error);
 /* Sets level and format of the log from the settings and the command line. */
 void agent_set_log(const struct agent *a, const struct settings *settings);
 /* Opens what new settings need and may be unavailable: the address to listen at, the push channel,

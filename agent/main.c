@@ -316,11 +316,7 @@ static int handle_signals(struct agent *a, struct reconfigure *reload)
 	signal(SIGPIPE, SIG_IGN);
 	for (size_t i = 0; r == 0 && i < sizeof(signals) / sizeof(signals[0]); i++)
 		r = loop_on_signal(a->loop, signals[i].number, signals[i].handle, signals[i].arg);
-	if (r)
-		log_err("cannot start: memory, file descriptors or threads are short: raise the "
-			"limits (LimitNOFILE, MemoryMax, TasksMax)",
-			"why", strerror(-r));
-	return r;
+	return r ? agent_log_shortage(r) : 0;
 }
 
 /* Who asks may be in another directory. Where the own one is unknown, as it was named. */

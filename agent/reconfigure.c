@@ -185,6 +185,7 @@ static void log_changes(const struct reconfigure *r)
 	const struct settings *old = r->agent->settings, *new = r->next;
 	struct lists configs = {0}, servers = {0};
 	char others[64];
+	const char *other;
 
 	fill_lists(&configs, old, old->config_count, new, new->config_count, &r->diff.configs,
 		config_text);
@@ -195,12 +196,13 @@ static void log_changes(const struct reconfigure *r)
 		r->diff.labels ? " labels" : "",
 		r->diff.report && new->report.from ? " report" : "",
 		r->diff.watch_config ? " watch_config" : "");
+	other = others + strspn(others, " ");
 	log_info("the new configuration is applied", "file", r->agent->path, "unchanged",
 		LOG_U64(r->diff.configs.unchanged), "added", LIST_TEXT(&configs.added), "changed",
 		LIST_TEXT(&configs.changed), "removed", LIST_TEXT(&configs.removed),
 		"servers_added", LIST_TEXT(&servers.added), "servers_changed",
 		LIST_TEXT(&servers.changed), "servers_removed", LIST_TEXT(&servers.removed),
-		"other", others[0] ? others + 1 : NULL);
+		"other", *other ? other : NULL);
 	if (configs.removed.count)
 		log_info("files and history of the removed configs are kept", "state_dir",
 			old->state_dir);

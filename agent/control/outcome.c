@@ -25,6 +25,7 @@ static void write_overridden_keys(const struct config_status *s, struct buffer *
 	json_writer_end_array(out);
 }
 
+/* Only an override has a value, and it has an effect. */
 static void write_override_effect(
 	const struct httpd_request *r, const struct inspect_effect *effect, struct buffer *out)
 {
@@ -57,8 +58,7 @@ void outcome_reply_generation(struct httpd_request *r, int status, struct config
 		write_overridden_keys(&s, &b);
 		explain_forward(config, &b);
 	}
-	if (effect)
-		write_override_effect(r, effect, &b);
+	write_override_effect(r, effect, &b);
 	if (ended && ended->len) {
 		buffer_append(&b, ",", 1);
 		buffer_append(&b, ended->data, ended->len);

@@ -207,7 +207,7 @@ int control_socket_listen(struct control_socket *p, const char *address, char wh
 	struct httpd *h = NULL;
 	char *text = NULL;
 
-	if (p->address == address || (p->address && address && strcmp(p->address, address) == 0))
+	if (p->address && address && strcmp(p->address, address) == 0)
 		return 0;
 	if (address) {
 		text = strdup(address);

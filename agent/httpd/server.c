@@ -47,12 +47,12 @@ struct httpd {
 	char *path; /* of a Unix socket, */
 	dev_t device;
 	ino_t inode; /* and which file it is */
-	struct httpd_request *open;
+	LIST_HEAD(requests, httpd_request) open;
 };
 
 struct httpd_request {
 	struct httpd *httpd;
-	struct httpd_request *next, **link;
+	LIST_ENTRY(httpd_request) entry;
 	struct evhttp_request *request;
 	struct client *client;
 	char *path;
@@ -94,9 +94,7 @@ static void release_request(struct httpd_request *r)
 {
 	if (r->closed)
 		event_free(r->closed);
-	*r->link = r->next;
-	if (r->next)
-		r->next->link = r->link;
+	LIST_REMOVE(r, entry);
 	evhttp_clear_headers(&r->query);
 	free(r->path);
 	free(r);
@@ -199,11 +197,7 @@ static void request_came(struct evhttp_request *request, void *arg)
 	r->httpd = h;
 	r->request = request;
 	r->client = c;
-	r->next = h->open;
-	r->link = &h->open;
-	if (r->next)
-		r->next->link = &r->next;
-	h->open = r;
+	LIST_INSERT_HEAD(&h->open, r, entry);
 	status = read_request(request, r);
 	if (status) {
 		release_request(r);
@@ -277,10 +271,8 @@ static struct httpd *serve_socket(struct loop *l, int fd, httpd_handler handle, 
 	int r;
 
 	if (!h) {
-		r = errno;
 		if (fd >= 0)
 			close(fd);
-		errno = r;
 		return NULL;
 	}
 	r = accept_at_socket(h, fd);
@@ -378,7 +370,7 @@ int httpd_port(const struct httpd *h)
 
 void httpd_close(struct httpd *h)
 {
-	for (struct httpd_request *r = h->open; r; r = r->next)
+	for (struct httpd_request *r = LIST_FIRST(&h->open); r; r = LIST_NEXT(r, entry))
 		r->gone = NULL;
 	evhttp_free(h->http);
 	clients_free(h->clients);

@@ -19,6 +19,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/queue.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -52,9 +53,9 @@ struct process {
 	struct loop *loop;
 	void (*ended)(void *arg, const struct process_result *result);
 	void *arg;
-	struct process *next; /* running one */
+	LIST_ENTRY(process) running;
 	char *program;
-	pid_t keeper; /* 0 = none */
+	pid_t keeper; /* 0 = none: it is not in the list */
 	int pidfd;
 	int lifeline; /* to the keeper; -1 = closed: all is to be killed */
 	struct loop_watch end_watch;
@@ -73,7 +74,7 @@ struct plan {
 	char *env[MAX_ENV];
 };
 
-static struct process *first_running; /* the one list of this process's keepers */
+static LIST_HEAD(processes, process) running; /* the one list of this process's keepers */
 static struct log_limit left_limit;
 
 /* ---- before it ---- */
@@ -286,21 +287,11 @@ static void fill_result(const struct process *p, struct process_result *r)
 
 static bool is_kept(pid_t pid)
 {
-	const struct process *p = first_running;
+	const struct process *p = LIST_FIRST(&running);
 
 	while (p && p->keeper != pid)
-		p = p->next;
+		p = LIST_NEXT(p, running);
 	return p != NULL;
-}
-
-static void remove_running(const struct process *p)
-{
-	struct process **at = &first_running;
-
-	while (*at && *at != p)
-		at = &(*at)->next;
-	if (*at)
-		*at = p->next;
 }
 
 static void log_left(const struct process *p, unsigned left)
@@ -357,7 +348,7 @@ static void keeper_ended(void *arg, int fd, unsigned events)
 	assert(r == 0); /* nobody else reaps it */
 	if (info.si_pid == 0)
 		return;
-	remove_running(p);
+	LIST_REMOVE(p, running);
 	p->keeper = 0;
 	loop_unwatch(&p->end_watch);
 	loop_timer_cancel(p->loop, &p->limit);
@@ -416,8 +407,7 @@ static int launch_keeper(struct process *p, const struct plan *plan)
 	if (pid < 0)
 		return pid;
 	p->keeper = pid;
-	p->next = first_running;
-	first_running = p;
+	LIST_INSERT_HEAD(&running, p, running);
 	return watch_end(p);
 }
 
@@ -507,7 +497,7 @@ void process_free(struct process *p)
 		return;
 	if (p->keeper > 0) {
 		cut_lifeline(p);
-		remove_running(p);
+		LIST_REMOVE(p, running);
 		end.fd = p->pidfd;
 		while (p->pidfd >= 0 && poll(&end, 1, FREE_WAIT_MS) < 0 && errno == EINTR)
 			;

@@ -28,9 +28,15 @@ static int played_subscribe(const struct sys *sys, const struct subscriber_endpo
 static int played_control(
 	const struct control_env *env, struct control **ret_control, char why[FILE_WHY]);
 static struct systemd *played_systemd(const struct control_env *env);
+static void played_upstream_free(struct upstream *s);
+static void played_config_free(struct config *c);
+static bool played_config_retire(struct config *c, void (*ended)(void *arg), void *arg);
 
 #define control_start played_control
 #define systemd_start played_systemd
+#define upstream_free played_upstream_free
+#define config_free played_config_free
+#define config_retire played_config_retire
 #define report_start played_start
 #define report_changed played_changed
 #define report_leave played_leave
@@ -38,6 +44,9 @@ static struct systemd *played_systemd(const struct control_env *env);
 #include "agent.c"
 #undef control_start
 #undef systemd_start
+#undef upstream_free
+#undef config_free
+#undef config_retire
 #undef report_start
 #undef report_changed
 #undef report_leave
@@ -283,6 +292,72 @@ static void thread_for_files__is_started_once_a_server_needs_it(void **state)
 	loop_free(a.loop);
 }
 
+static char servers_there[3], configs_there[2], ended[64];
+
+static void note_end(const char *what, ptrdiff_t which)
+{
+	size_t len = strlen(ended);
+
+	snprintf(ended + len, sizeof(ended) - len, " %s%d", what, (int)which);
+}
+
+static void played_upstream_free(struct upstream *s)
+{
+	note_end("server", (char *)s - servers_there);
+}
+
+static void played_config_free(struct config *c)
+{
+	note_end("config", (char *)c - configs_there);
+}
+
+static bool played_config_retire(struct config *c, void (*done)(void *arg), void *arg)
+{
+	(void)done, (void)arg;
+	note_end("pull", (char *)c - configs_there);
+	return true;
+}
+
+static void servers__that_are_not_kept__are_freed(void **state)
+{
+	bool kept[] = {false, true, false};
+	const struct settings_diff diff = {.servers.kept = kept};
+	const struct settings old = {.server_count = 3};
+	struct agent a = {.servers = calloc(3, sizeof(*a.servers))};
+
+	(void)state;
+	ended[0] = '\0';
+	trigger_queue_init(&a.queue, wake_loop, NULL);
+	for (size_t i = 0; i < 3; i++)
+		a.servers[i] = (struct upstream *)&servers_there[i];
+	free_old(&a, &old, &diff, NULL);
+	assert_string_equal(ended, " server0 server2");
+}
+
+static void **make_pointers(char *to, size_t count)
+{
+	void **list = calloc(count, sizeof(*list));
+
+	for (size_t i = 0; i < count; i++)
+		list[i] = to ? to + i : calloc(1, 4096);
+	return list;
+}
+
+static void agent__that_stops__ends_all_it_has(void **state)
+{
+	struct agent a = {.lock = -1, .settings = calloc(1, sizeof(*a.settings))};
+
+	(void)state;
+	a.configs = (struct config **)make_pointers(configs_there, 2);
+	a.servers = (struct upstream **)make_pointers(servers_there, 2);
+	a.settings->config_count = a.settings->server_count = 2;
+	a.settings->configs = (struct settings_config **)make_pointers(NULL, 2);
+	a.settings->servers = (struct settings_server **)make_pointers(NULL, 2);
+	ended[0] = '\0';
+	agent_stop(&a);
+	assert_string_equal(ended, " pull0 pull1 config0 config1 server0 server1");
+}
+
 int gethostname(char *name, size_t len)
 {
 	if (len <= HOST_NAME_MAX)
@@ -326,6 +401,27 @@ static void hup__of_an_agent_that_runs_once__is_ignored(void **state)
 	loop_free(a.loop);
 }
 
+static void reload__that_is_rejected_again__keeps_the_last_reason_alone(void **state)
+{
+	struct settings settings = {.config_count = 0};
+	struct agent a = {
+		.settings = &settings, .path = "/nowhere.yaml", .loop = loop_new(&sys_real)};
+	struct reconfigure *r = reconfigure_new(&a);
+	struct captured errors = captured_begin(STDERR_FILENO);
+	long before;
+
+	(void)state;
+	reconfigure_begin(r);
+	before = fault_memory.live;
+	reconfigure_begin(r);
+	captured_end(&errors);
+	assert_int_equal(a.configuration.rejections, 2);
+	assert_non_null(strstr(a.configuration.error, "/nowhere.yaml: cannot be read: "));
+	assert_int_equal(fault_memory.live, before);
+	reconfigure_free(r);
+	loop_free(a.loop);
+}
+
 static char dir[SCRATCH_PATH];
 
 /* Puts an agent together, and takes it apart. */
@@ -342,8 +438,8 @@ static bool open_agent(void)
 	fault_memory.nth = 0;
 	assert_true(r == 0 || r == -ENOMEM);
 	if (r == 0)
-		assert_true(
-			a.loop && a.transport && a.worker && a.check && a.backoffs && a.settings);
+		assert_true(a.env.starting && a.loop && a.transport && a.worker && a.check &&
+			    a.backoffs && a.settings);
 	agent_stop(&a);
 	return r != 0;
 }
@@ -427,6 +523,40 @@ static void apply__without_memory__says_so(void **state)
 	}
 }
 
+static void start__without_memory__fails_until_there_is_enough(void **state)
+{
+	struct settings settings = {.config_count = 0};
+	struct agent a = {.settings = &settings, .lock = -1, .once = true, .env.starting = true};
+	struct captured errors = captured_begin(STDERR_FILENO);
+	unsigned failures = 0, compared;
+	struct settings_diff diff;
+	int r = -ENOMEM;
+
+	(void)state;
+	trigger_queue_init(&a.queue, wake_loop, NULL);
+	fault_memory.seen = 0;
+	fault_memory.nth = FAULT_MEMORY_MOST;
+	assert_int_equal(settings_diff(&settings, &settings, &diff), 0);
+	fault_memory.nth = 0;
+	compared = fault_memory.seen;
+	settings_diff_fini(&diff);
+	while (r) {
+		struct settings *new = calloc(1, sizeof(*new));
+
+		fault_memory.seen = 0;
+		fault_memory.nth = failures + 1;
+		r = agent_start(&a, new);
+		fault_memory.nth = 0;
+		assert_true(r == 0 || r == -ENOMEM);
+		failures += r != 0;
+	}
+	captured_end(&errors);
+	assert_int_equal(failures, compared + 3); /* as agent_apply() has */
+	assert_false(a.env.starting);
+	free(a.configs);
+	free(a.servers);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -438,11 +568,15 @@ int main(void)
 		cmocka_unit_test(thread_for_files__is_started_once_a_server_needs_it),
 		cmocka_unit_test(host__with_the_longest_name__is_called_so),
 		cmocka_unit_test(hup__of_an_agent_that_runs_once__is_ignored),
+		cmocka_unit_test(servers__that_are_not_kept__are_freed),
+		cmocka_unit_test(agent__that_stops__ends_all_it_has),
+		cmocka_unit_test(reload__that_is_rejected_again__keeps_the_last_reason_alone),
 		cmocka_unit_test(apply__without_memory__says_so),
+		cmocka_unit_test(start__without_memory__fails_until_there_is_enough),
 		cmocka_unit_test(reconfigure__without_memory__is_none),
 		cmocka_unit_test(agent__without_memory__does_not_begin_and_leaves_nothing),
 		cmocka_unit_test(agent__without_inotify__begins_and_says_so),
 	};
 
-	return fault_memory_run(tests, 3);
+	return fault_memory_run(tests, 5);
 }

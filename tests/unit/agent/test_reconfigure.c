@@ -15,6 +15,7 @@
 #include <sys/syscall.h>
 
 #define APPLIED "the new configuration is applied"
+#define RUNS "debug the new configuration runs after_ms="
 #define INVALID "the new configuration is invalid: nothing was changed"
 
 static void hang_up(void)
@@ -161,7 +162,9 @@ static void config__that_changed__pulls_at_once__and_the_other_does_not(void **s
 	assert_answer(1, 200, "\"runs\":{\"success\":1,");
 	assert_answer(2, 200, "\"reloads\":1,\"rejections\":0,\"error\":null");
 	assert_logged(APPLIED_LINE "unchanged=1 changed=\"1: web\"\n");
-	assert_shows(talk->log, "debug the new configuration runs after_ms=");
+	assert_shows(talk->log, RUNS);
+	assert_in_range(strtoul(strstr(talk->log, RUNS) + strlen(RUNS), NULL, 10), 0, 20000);
+	assert_null(strstr(talk->log, "reload pending"));
 }
 
 static void remove_one(int printed)

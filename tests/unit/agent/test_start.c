@@ -159,6 +159,22 @@ static void threads__that_are_short__are_said_to_be(void **state)
 		"(LimitNOFILE, MemoryMax, TasksMax) why=\"Cannot allocate memory\"\n");
 }
 
+static void signals__that_it_could_not_hear__keep_it_from_starting(void **state)
+{
+	void (*before)(int) = signal(SIGPIPE, SIG_DFL);
+	struct captured errors = captured_begin(STDERR_FILENO);
+	struct agent a = {.lock = -1};
+	char text[512];
+	int r = handle_signals(&a, NULL);
+
+	(void)state;
+	captured_read(&errors, text, sizeof(text));
+	captured_end(&errors);
+	signal(SIGPIPE, before);
+	assert_int_equal(r, -ENOMEM);
+	assert_shows(text, "cannot start: memory, file descriptors or threads are short: ");
+}
+
 static void ask_which_configuration(int printed)
 {
 	if (log_has(printed, "started version", 1))
@@ -333,8 +349,8 @@ static void once__waits_for_the_slowest_config(void **state)
 
 #define OWN_USER 54321u
 
-/* Runs it once, as a user who has a directory of its own for what lives as long as its session. */
-static int run_as_own_user(const char *own)
+/* Runs it once, in a process that is prepared for it. */
+static int run_once_as(void (*become)(void))
 {
 	struct captured errors = captured_begin(STDERR_FILENO);
 	char name[] = "pulletd", option[] = "-c", once[] = "--once",
@@ -344,10 +360,7 @@ static int run_as_own_user(const char *own)
 
 	if (pid == 0) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
-		setenv("XDG_RUNTIME_DIR", own, 1);
-		if (setgroups(0, NULL) || setresgid(OWN_USER, OWN_USER, OWN_USER) ||
-			setresuid(OWN_USER, OWN_USER, OWN_USER))
-			exit(99);
+		become();
 		optind = 0;
 		exit(run_pulletd(4, argv));
 	}
@@ -357,10 +370,21 @@ static int run_as_own_user(const char *own)
 	return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+static char own[SCRATCH_PATH + 16];
+
+/* A user who has a directory of its own for what lives as long as its session. */
+static void become_own_user(void)
+{
+	setenv("XDG_RUNTIME_DIR", own, 1);
+	if (setgroups(0, NULL) || setresgid(OWN_USER, OWN_USER, OWN_USER) ||
+		setresuid(OWN_USER, OWN_USER, OWN_USER))
+		exit(99);
+}
+
 /* Its programs would look for the values in the usual place. */
 static void own_places__of_an_ordinary_user__are_said(void **state)
 {
-	char own[SCRATCH_PATH + 16], text[1024], expected[1024];
+	char text[1024], expected[1024];
 
 	(void)state;
 	if (geteuid() != 0) {
@@ -382,10 +406,34 @@ static void own_places__of_an_ordinary_user__are_said(void **state)
 			"servers:\n  d: {kind: file, urls: ['file://%s']}\nconfigs:\n%s",
 			own, own, elsewhere ? "other" : "pullet", played.dir, WEB);
 		put("pullet.yaml", text);
-		assert_int_equal(run_as_own_user(own), 0);
+		assert_int_equal(run_once_as(become_own_user), 0);
 		if (!strstr(command.err, elsewhere ? "own places" : expected) != (bool)elsewhere)
 			fail_msg("%u: %s", elsewhere, command.err);
 	}
+}
+
+static pid_t first_process;
+
+pid_t getpid(void)
+{
+	pid_t pid = (pid_t)syscall(SYS_getpid);
+
+	return pid == first_process ? 1 : pid;
+}
+
+static void become_first(void)
+{
+	first_process = (pid_t)syscall(SYS_getpid);
+}
+
+/* As in a container: its child is the agent, and it is none itself. */
+static void first_process__ends_as_the_agent_does(void **state)
+{
+	(void)state;
+	put_settings("", WEB); /* it has no document */
+	assert_int_equal(run_once_as(become_first), 1);
+	assert_shows(command.err, "started version=");
+	assert_null(strstr(strstr(command.err, "started version=") + 1, "started version="));
 }
 
 static void dry_run__writes_nothing__not_even_directories(void **state)
@@ -426,6 +474,7 @@ static void once__keeps_snapshots_of_others__and_a_start_withdraws_them(void **s
 	assert_true(is_there("run/db.snap"));
 	run_with(see_it_start); /* the log goes on: not again */
 	assert_null(strstr(strstr(talk->log, "withdrew") + 1, "withdrew"));
+	assert_null(strstr(talk->log, "can still be read"));
 }
 
 static void files__that_are_missing__are_named_up_to_a_bound(void **state)
@@ -612,6 +661,7 @@ int main(void)
 		CASE(state__that_cannot_be_written__is_named),
 		CASE(limit_of_descriptors__that_is_too_low__is_an_invalid_configuration),
 		CASE(threads__that_are_short__are_said_to_be),
+		CASE(signals__that_it_could_not_hear__keep_it_from_starting),
 		CASE(configuration__by_a_relative_path__is_named_with_its_directory),
 		CASE(configuration__of_the_environment__counts_unless_one_is_named),
 		CASE(log__is_as_the_configuration_says_unless_the_command_line_does),
@@ -622,6 +672,7 @@ int main(void)
 		CASE(once__waits_for_each_config__and_fails_with_any),
 		CASE(once__waits_for_the_slowest_config),
 		CASE(own_places__of_an_ordinary_user__are_said),
+		CASE(first_process__ends_as_the_agent_does),
 		CASE(dry_run__writes_nothing__not_even_directories),
 		CASE(files__that_are_missing__are_named_up_to_a_bound),
 		CASE(once__keeps_snapshots_of_others__and_a_start_withdraws_them),

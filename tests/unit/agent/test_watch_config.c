@@ -27,7 +27,7 @@ static struct loop_timer end;
 static char dir[SCRATCH_PATH], configuration[SCRATCH_PATH + 32];
 static struct watched_files seen;
 static struct watch_config *watch;
-static unsigned reports;
+static unsigned reports, descriptors;
 static struct captured errors;
 
 static const char *in(const char *name)
@@ -96,6 +96,7 @@ static int set_up(void **state)
 {
 	(void)state;
 	alarm(20);
+	descriptors = scratch_descriptors();
 	scratch_open(dir, scratch_memory());
 	snprintf(configuration, sizeof(configuration), "%s/pullet.yaml", dir);
 	errors = captured_begin(STDERR_FILENO);
@@ -124,6 +125,7 @@ static int tear_down(void **state)
 	loop_free(loop);
 	captured_end(&errors);
 	scratch_close(dir);
+	assert_int_equal(scratch_descriptors(), descriptors);
 	return 0;
 }
 
@@ -241,6 +243,32 @@ static void each_named_file__is_looked_at(void **state)
 	assert_named("pullet.yaml"); /* which of both it is, is not known */
 }
 
+static void named_file__before_one_that_is_missing__is_looked_at(void **state)
+{
+	(void)state;
+	read_configuration("etc/named.env");
+	watched_files_add(&seen, in("etc/missing.env"));
+	watch_config_set(watch, true);
+	assert_int_equal(reports_within(1000), 0);
+	put("etc/named.env", "A=2\n");
+	assert_int_equal(reports_within(1000), 1);
+}
+
+static void link__of_another_user__is_a_change(void **state)
+{
+	(void)state;
+	if (geteuid() != 0) {
+		print_message("# another user needs root\n");
+		skip();
+	}
+	assert_int_equal(mkdir(in("parts"), 0755), 0);
+	assert_int_equal(symlink("parts", in("conf.d")), 0);
+	begin_with(NULL);
+	assert_int_equal(lchown(in("conf.d"), 54321, 54321), 0);
+	put("touched", "");                        /* it looks */
+	assert_int_equal(reports_within(1000), 1); /* the parts cannot be read any more */
+}
+
 static void file__that_is_named_twice__is_looked_at_once(void **state)
 {
 	(void)state;
@@ -338,6 +366,8 @@ int main(void)
 		CASE(part__of_conf_d__is_a_part),
 		CASE(named_file__that_changed__is_reported_as_long_as_it_is_named),
 		CASE(each_named_file__is_looked_at),
+		CASE(named_file__before_one_that_is_missing__is_looked_at),
+		CASE(link__of_another_user__is_a_change),
 		CASE(file__that_is_named_twice__is_looked_at_once),
 		CASE(link__to_another_folder__is_followed),
 		CASE(change__between_reading_and_watching__is_not_missed),

@@ -165,7 +165,8 @@ static void change_what_is_waited_for(int printed)
 	if (!log_has(printed, "started version", 1))
 		return;
 	waits[0] = ask_begin(WAIT);
-	waits[1] = ask_begin("GET /v1/configs/gone/wait?generation=1");
+	waits[1] = ask_begin(/* as long as there is time */
+		"GET /v1/configs/gone/wait?generation=1&timeout_ms=18446744073709551615");
 	ask_in_order();
 	put_slow_settings("", "  new: {from: [{server: d, path: /new.yaml}], snapshot: true}\n");
 	kill(agent_pid, SIGHUP);
@@ -471,6 +472,8 @@ static void tcp__is_read_only_and_told_no_reasons(void **state)
 
 /* ---- the table of paths ---- */
 
+#define N63 "nnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnnn"
+
 /* Each path with each method, and what it says of a name or a parameter that is wrong. */
 static const struct {
 	const char *request;
@@ -499,6 +502,8 @@ static const struct {
 	{"GET /v1/configs/a/b/history", 404, "there is nothing at this path"},
 	{"GET /v1/configs//history", 404, "there is nothing at this path"},
 	{"GET /nowhere", 404, "there is nothing at this path"},
+	{"GET /v1/configs/" N63 N63 "n", 404, "there is no config of that name"},
+	{"GET /v1/configs/" N63 N63 "nn", 404, "there is nothing at this path"},
 	{"GET /v1/configs/web/history", 200, "\"versions\":[{\"generation\":1"},
 	{"GET /v1/configs/web/events", 200, "Content-Type: application/json\r\n"},
 	{"POST /v1/configs/web/history", 405, "Allow: GET, HEAD\r\n"},
@@ -728,6 +733,35 @@ static void schema__refuses_an_override_and_a_version(void **state)
 	assert_answer(9, 200, "\"versions\":[{\"generation\":3");
 }
 
+static void ask_where_it_cannot_publish(int printed)
+{
+	char path[SCRATCH_PATH + 16], aside[SCRATCH_PATH + 16];
+
+	if (!log_has(printed, "published", 1))
+		return;
+	snprintf(path, sizeof(path), "%s/out", played.dir);
+	snprintf(aside, sizeof(aside), "%s/aside", played.dir);
+	talk->failed |= rename(path, aside) != 0;
+	put("out", "a file");
+	ask("POST /v1/configs/web/override?key=port&value=8&for_ms=60000&wait=0"); /* 0 */
+}
+
+static void change__that_fails_at_once__says_so_to_who_does_not_wait(void **state)
+{
+	char config[512];
+
+	(void)state;
+	scratch_need_memory(); /* on a disk it takes longer */
+	put("web.yaml", "port: 1\n");
+	snprintf(config, sizeof(config),
+		"  web: {from: [{server: d, path: /web.yaml}], type: yaml, file: %s/out/web, "
+		"interval: 1h}\n",
+		played.dir);
+	put_settings("", config);
+	run_with(ask_where_it_cannot_publish);
+	assert_answer(0, 409, "could not publish: keeping the current version: cannot open the ");
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, pulletd_set_up, pulletd_tear_down)
 
 int main(void)
@@ -743,6 +777,7 @@ int main(void)
 		CASE(stranger__has_a_quarter_of_the_places),
 		CASE(stranger__has_its_places_beside_those_of_root),
 		CASE(schema__refuses_an_override_and_a_version),
+		CASE(change__that_fails_at_once__says_so_to_who_does_not_wait),
 		CASE(receipt__is_written_to_the_etcd),
 		CASE(tcp__is_read_only_and_told_no_reasons),
 		CASE(status__shows_decisions_and_rejections),

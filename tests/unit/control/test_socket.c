@@ -13,9 +13,11 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "control/socket.h"
 #include "tests/unit/fixture/captured.h"
+#include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/quick_loop.h"
 #include "tests/unit/fixture/scratch.h"
 
@@ -203,6 +205,14 @@ static void socket__of_another_program__is_waited_for(void **state)
 	assert_served();
 }
 
+static int bind_error; /* 0 = none */
+
+int bind(int fd, const struct sockaddr *address, socklen_t len)
+{
+	errno = bind_error;
+	return bind_error ? -1 : (int)syscall(SYS_bind, fd, address, len);
+}
+
 static void socket__in_no_place__says_why(void **state)
 {
 	struct control_socket *p;
@@ -215,6 +225,38 @@ static void socket__in_no_place__says_why(void **state)
 	assert_int_equal(
 		control_socket_open(quick.loop, watch, dir, handle, NULL, &p, why), -EADDRINUSE);
 	assert_non_null(strstr(why, "another program has it: stop that"));
+	control_socket_close(served);
+	served = NULL;
+	bind_error = EACCES; /* by a security module */
+	assert_int_equal(
+		control_socket_open(quick.loop, watch, dir, handle, NULL, &p, why), -EACCES);
+	bind_error = 0;
+	assert_null(strstr(why, "ports below 1024"));
+}
+
+static bool open_once(void)
+{
+	struct control_socket *p = NULL;
+	char other[SCRATCH_PATH + 16];
+	int r;
+
+	snprintf(other, sizeof(other), "%s/other", base);
+	r = control_socket_open(quick.loop, watch, other, handle, NULL, &p, why);
+	fault_memory.paused++;
+	control_socket_close(p);
+	fault_memory.paused--;
+	assert_true(r ? (r == -ENOMEM || r == -EIO) && why[0] : p != NULL);
+	return r != 0;
+}
+
+static void socket__without_memory__says_so(void **state)
+{
+	char other[SCRATCH_PATH + 16];
+
+	(void)state;
+	snprintf(other, sizeof(other), "%s/other", base);
+	assert_int_equal(mkdir(other, 0750), 0);
+	assert_true(fault_memory_each(open_once, false) >= 5);
 }
 
 /* ---- the address ---- */
@@ -231,16 +273,27 @@ static int free_port(void)
 	return ntohs(a.sin_port);
 }
 
-static bool connects(int port)
+/* -1: nobody listens. */
+static int connect_port(int port)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET,
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK),
 		.sin_port = htons((uint16_t)port)};
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0),
-	    r = connect(fd, (const struct sockaddr *)&a, sizeof(a));
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 
+	if (connect(fd, (const struct sockaddr *)&a, sizeof(a)) == 0)
+		return fd;
 	close(fd);
-	return r == 0;
+	return -1;
+}
+
+static bool connects(int port)
+{
+	int fd = connect_port(port);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
 }
 
 static void address__may_change_and_end(void **state)
@@ -260,6 +313,24 @@ static void address__may_change_and_end(void **state)
 	assert_int_equal(control_socket_listen(served, NULL, why), 0);
 	assert_false(connects(two));
 	assert_served();
+}
+
+/* A reload that is about something else cuts nobody off. */
+static void address__that_is_the_same__keeps_its_connections(void **state)
+{
+	char text[64], again[64], byte;
+	int port = free_port(), fd;
+
+	(void)state;
+	snprintf(text, sizeof(text), "127.0.0.1:%d", port);
+	snprintf(again, sizeof(again), "%s", text);
+	assert_int_equal(control_socket_listen(served, text, why), 0);
+	fd = connect_port(port);
+	assert_true(fd >= 0);
+	assert_int_equal(control_socket_listen(served, again, why), 0);
+	assert_int_equal(recv(fd, &byte, 1, MSG_DONTWAIT), -1);
+	assert_int_equal(errno, EAGAIN);
+	close(fd);
 }
 
 static void address__that_is_taken__changes_nothing(void **state)
@@ -327,9 +398,11 @@ int main(void)
 		CASE(socket__of_another_program__is_waited_for),
 		CASE(socket__in_no_place__says_why),
 		CASE(address__may_change_and_end),
+		CASE(address__that_is_the_same__keeps_its_connections),
 		CASE(address__that_is_taken__changes_nothing),
 		CASE(address__of_the_same_port__takes_over_or_goes_back),
+		CASE(socket__without_memory__says_so),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }

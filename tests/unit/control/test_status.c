@@ -4,11 +4,14 @@
  * are played.
  */
 #include "tests/unit/fixture/core.h"
+#include "tests/unit/fixture/minisign_signer.h"
 
 #include <errno.h>
 
+#include "control/detail.h"
 #include "control/metrics.h"
 #include "control/status.h"
+#include "text/json_writer.h"
 
 /* ---- played ---- */
 
@@ -240,6 +243,17 @@ static void check_samples(const char *prefix, const char *expected, const char *
 		}
 	buffer_fini(&all);
 	check(&some, expected, file, line);
+}
+
+static void assert_has_sample(const char *line)
+{
+	struct buffer all;
+
+	buffer_init(&all, 1u << 20);
+	assert_int_equal(metrics_write(&env, false, &all), 0);
+	buffer_append(&all, "", 1);
+	assert_non_null(strstr(all.data, line));
+	buffer_fini(&all);
 }
 
 /* But those that are 0. */
@@ -579,6 +593,82 @@ static void agent__is_this(void **state)
 		__FILE__, __LINE__);
 }
 
+/* Whether the status of the config has a member of that name, anywhere. */
+static bool has_member(const char *name)
+{
+	struct buffer b;
+	char key[64];
+	bool has;
+
+	snprintf(key, sizeof(key), "\"%s\":", name);
+	buffer_init(&b, 65536);
+	assert_int_equal(status_config(core.config, AUDIENCE_OPERATOR, &b), 0);
+	buffer_append(&b, "", 1);
+	has = strstr(b.data, key);
+	buffer_fini(&b);
+	return has;
+}
+
+static void config__with_a_reload_or_a_probe_alone__has_no_other(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	for (int probe = 0; probe < 2; probe++) {
+		agent_starts(probe ? "probe: {run: [/bin/true], for: 10s, every: 1s}"
+				   : "reload: {run: [/bin/true]}");
+		assert_int_equal(has_member("reload"), !probe);
+		assert_int_equal(has_member("probe"), probe);
+		agent_crashes();
+	}
+}
+
+static void layers__of_a_signed_version__are_its_documents(void **state)
+{
+	struct settings_layer layers[] = {{.path = (char *)"/a"}, {.path = (char *)"/b"}};
+	const struct settings_config settings = {.layers = layers, .layer_count = 2};
+	struct part parts[] = {{.etag = (char *)"A", .type = "yaml"},
+		{.etag = (char *)"S", .type = "minisig"}, {.etag = (char *)"B", .type = "json"}};
+	const struct version v = {.generation = 1, .part_count = 3, .parts = parts};
+	const struct config_status s = {.settings = &settings, .version = &v};
+	struct buffer b;
+
+	(void)state;
+	buffer_init(&b, 65536);
+	json_writer_begin_object(&b, NULL);
+	assert_int_equal(detail_write(&s, AUDIENCE_OPERATOR, &b), 0);
+	check_begins(b.data,
+		"{\"layers\":["
+		"{\"server\":null,\"path\":\"/a\",\"as\":null,\"type\":\"yaml\","
+		"\"optional\":false,\"version\":\"A\",\"absent\":false},"
+		"{\"server\":null,\"path\":\"/b\",\"as\":null,\"type\":\"json\","
+		"\"optional\":false,\"version\":\"B\",\"absent\":false}]",
+		__FILE__, __LINE__);
+	buffer_fini(&b);
+}
+
+static void agent__with_two_servers__shows_both(void **state)
+{
+	struct upstream *servers[2];
+	struct settings two;
+	struct buffer b;
+	const char *first;
+
+	(void)state;
+	core_make("");
+	view_agent();
+	two = *core.settings;
+	two.server_count = 2;
+	servers[0] = servers[1] = world.servers[0];
+	env.settings = &two;
+	env.servers = servers;
+	buffer_init(&b, 65536);
+	assert_int_equal(status_agent(&env, AUDIENCE_OPERATOR, &b), 0);
+	buffer_append(&b, "", 1);
+	first = strstr(b.data, "\"in_flight\":31,");
+	assert_true(first && strstr(first + 1, "\"in_flight\":31,"));
+	buffer_fini(&b);
+}
+
 static void agent__with_less__leaves_it_out(void **state)
 {
 	struct buffer b;
@@ -609,11 +699,13 @@ static void agent__with_less__leaves_it_out(void **state)
 	env.started_ms = world.wall_ms - 1;
 	view_push_and_report();
 	receipts.sent_ms = 0;
+	push_status.last_message_ms = world.now_ms;
 	buffer_init(&b, 65536);
 	assert_int_equal(status_agent(&env, AUDIENCE_READER, &b), 0);
 	buffer_append(&b, "", 1);
 	assert_non_null(strstr(b.data, "\"uptime_ms\":1,"));
 	assert_non_null(strstr(b.data, "\"sent_ms\":null,"));
+	assert_non_null(strstr(b.data, "\"last_message_ago_ms\":0}"));
 	buffer_fini(&b);
 	free(configuration.error);
 	buffer_init(&b, 100);
@@ -738,6 +830,8 @@ static void metrics__of_the_agent__are_these(void **state)
 	assert_samples("pullet_push_last", "");
 	push_status.last_message_ms = world.now_ms - 1;
 	assert_samples("pullet_push_last", "_message_age_seconds{endpoint=\"tcp://p:1\"} 0.001\n");
+	push_status.last_message_ms = world.now_ms;
+	assert_has_sample("pullet_push_last_message_age_seconds{endpoint=\"tcp://p:1\"} 0.000\n");
 }
 
 static void metrics__of_a_config__follow_its_life(void **state)
@@ -786,6 +880,28 @@ static void metrics__of_a_config__follow_its_life(void **state)
 		"reload_notified_generation{config=\"web\"} 92\n"
 		"reload_failures_in_a_row{config=\"web\"} 96\n"
 		"probe_state{config=\"web\"} 2\n");
+}
+
+static void metrics__of_a_signed_version__say_when_that_ends(void **state)
+{
+	static const char comment[] = "expires=1700000100", document[] = "n: 1\n";
+	const struct signer_job job = {.document = document,
+		.len = strlen(document),
+		.comment = comment,
+		.comment_len = strlen(comment)};
+	char file[SIGNER_FILE], extra[128];
+	struct signer signer;
+
+	(void)state;
+	signer_init(&signer, 1);
+	server_has(document);
+	world_put_bytes("/web.yaml.minisig", file, signer_file(&signer, &job, file));
+	snprintf(extra, sizeof(extra), "verify: {public_key: \"%s\"}", signer.text);
+	agent_starts(extra);
+	signer_fini(&signer);
+	view_agent();
+	assert_samples("pullet_config_signature",
+		"_end_timestamp_seconds{config=\"web\"} 1700000100.000\n");
 }
 
 static void metrics__of_all_configs__keep_what_freed_ones_counted(void **state)
@@ -867,10 +983,14 @@ int main(void)
 		CORE_TEST(config__that_is_watched__says_what_the_watch_does),
 		CORE_TEST(outcome__of_each_kind__is_named),
 		CORE_TEST(agent__is_this),
+		CORE_TEST(config__with_a_reload_or_a_probe_alone__has_no_other),
+		CORE_TEST(layers__of_a_signed_version__are_its_documents),
+		CORE_TEST(agent__with_two_servers__shows_both),
 		CORE_TEST(agent__with_less__leaves_it_out),
 		CORE_TEST(readiness__is_a_line_for_each_that_is_not),
 		CORE_TEST(metrics__of_the_agent__are_these),
 		CORE_TEST(metrics__of_a_config__follow_its_life),
+		CORE_TEST(metrics__of_a_signed_version__say_when_that_ends),
 		CORE_TEST(metrics__of_all_configs__keep_what_freed_ones_counted),
 		CORE_TEST(process__has_descriptors_memory_and_time),
 	};

@@ -2,6 +2,8 @@
  * What systemd is told, message by message, of one config on a virtual clock; the test reads the
  * socket.
  */
+#include "tests/unit/fixture/fault_memory.h"
+
 #include "tests/unit/fixture/core.h"
 
 #include <sys/socket.h>
@@ -111,6 +113,9 @@ static void start__of_an_agent_that_waits_for_its_server__is_ready(void **state)
 	pull_of("n: 1\n");
 	systemd_run_ended(notifier, 0);
 	assert_received("STATUS=1 config ok");
+	world_advance(SECOND);
+	systemd_run_ended(notifier, 1); /* one that is new, before the reload has ended */
+	assert_received(NULL);
 	systemd_stop(notifier);
 	notifier = NULL;
 	assert_received("STOPPING=1\nSTATUS=stopping");
@@ -241,6 +246,26 @@ static void status__of_several_configs__counts_them_and_names_the_first(void **s
 	world_advance(HOUR + 11 * SECOND);
 	systemd_run_ended(notifier, 0);
 	assert_received("STATUS=0 configs ok; 2 stale: web: /web.yaml: two\\x0alines");
+}
+
+/* The text that it has stays; it is ready all the same. */
+static void status__without_memory__comes_later(void **state)
+{
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	configs[0] = core.config;
+	env = (struct control_env){
+		.loop = &world.loop, .settings = core.settings, .configs = configs};
+	notifier = systemd_start(&env);
+	fault_memory.seen = 0;
+	fault_memory.nth = 1;
+	world_turn();
+	fault_memory.nth = 0;
+	assert_received("READY=1\nSTATUS=");
+	systemd_run_ended(notifier, 0);
+	world_advance(SECOND);
+	assert_received("STATUS=1 config ok");
 }
 
 /* A run costs the same with 200 configs as with 100: it looks at its own and at 64 others. */
@@ -450,7 +475,8 @@ int main(void)
 		CASE(watchdog__of_an_agent_that_is_stuck__is_not_fed),
 		CASE(keepalive__that_systemd_did_not_take__is_tried_again_soon),
 		CASE(keepalive__that_systemd_did_not_take__is_tried_again_in_a_second),
+		CASE(status__without_memory__comes_later),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }

@@ -1,6 +1,6 @@
 /*
- * The HTTP server while memory runs out at each allocation of its start. Not of a request: libevent
- * 2.1.12 leaks, and crashes, where it has none for a connection.
+ * The HTTP server while memory runs out at each allocation of its start, and at its own of a
+ * connection. Not at those of libevent 2.1.12, which leaks, and crashes, where it has none there.
  */
 #include <errno.h>
 #include <setjmp.h>
@@ -8,7 +8,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <dlfcn.h>
+#include <sys/syscall.h>
+
 #include <cmocka.h>
+
+#include <event2/bufferevent.h>
 
 #include "httpd/server.h"
 #include "tests/unit/fixture/fault_memory.h"
@@ -74,13 +79,53 @@ static void start__without_memory__says_so_and_leaves_no_socket(void **state)
 	assert_true(fault_memory_each(open_tcp_once, false) >= 5);
 }
 
+static unsigned own; /* the allocation of a connection, counted from the accepting on */
+
+int accept4(int fd, struct sockaddr *address, socklen_t *len, int flags)
+{
+	int r = (int)syscall(SYS_accept4, fd, address, len, flags);
+
+	if (r >= 0)
+		fault_memory.seen = 0;
+	return r;
+}
+
+/* Comes right after it. */
+struct bufferevent *bufferevent_socket_new(struct event_base *base, evutil_socket_t fd, int options)
+{
+	struct bufferevent *(*real)(struct event_base *, evutil_socket_t, int);
+
+	if (!own)
+		own = fault_memory.seen;
+	*(void **)&real = dlsym(RTLD_NEXT, "bufferevent_socket_new");
+	return real(base, fd, options);
+}
+
+static void connection__without_memory__is_answered_503(void **state)
+{
+	struct quick_client client;
+	struct httpd *server = httpd_open_unix(loop, path, handle, NULL);
+
+	(void)state;
+	fault_memory.for_ever = false;
+	for (unsigned i = 0; i < 3; i++) {
+		fault_memory.nth = i == 1 ? own : FAULT_MEMORY_MOST;
+		quick_ask(&client, path, "GET /x");
+		fault_memory.nth = 0;
+		quick_check_answer(
+			client.text, i == 1 ? 503 : 200, i == 1 ? "no memory left" : "body");
+	}
+	httpd_close(server);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(start__without_memory__says_so_and_leaves_no_socket),
+		CASE(connection__without_memory__is_answered_503),
 	};
 
-	return fault_memory_run(tests, 1);
+	return fault_memory_run(tests, 2);
 }

@@ -10,9 +10,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -886,9 +888,12 @@ static void watch__of_a_file_that_nobody_closes__waits_until_it_is_quiet(void **
 	close(fd);
 	path_in(from, "www/web.yaml");
 	path_in(to, "www/hard.yaml");
+	told[0] = '\0';
 	assert_int_equal(link(from, to), 0);
-	run_until("+hard.yaml ");
-	assert_string_equal(told, awaited);
+	assert_false(tree_watch_is_written(w, "hard.yaml", &before)); /* it is whole */
+	if (!told[0])
+		run_until("+hard.yaml ");
+	assert_string_equal(told, "+hard.yaml ");
 	tree_watch_stop(w);
 	loop_free(loop);
 }
@@ -993,6 +998,14 @@ static void still_wait(uint64_t due_ms)
 	}
 }
 
+static uint64_t hurried_us;
+
+/* Each look at the clock is late: a round has time for one name. */
+static uint64_t hurried_now(void)
+{
+	return hurried_us += 3000;
+}
+
 /* Steps of the clock within that time. */
 static unsigned steps_within(uint64_t ms)
 {
@@ -1046,6 +1059,14 @@ static void watch__tells_at_once__and_sleeps_when_all_is_told(void **state)
 	turns = TURNS;
 	run_until("+web.yaml "); /* it is awake again */
 	assert_string_equal(told, awaited);
+	sys.monotonic_us = hurried_now;
+	put("www/team/db.yaml", "b: new\n");
+	put("www/web.yaml", "a: newest\n");
+	turns = TURNS;
+	run_until("+team/db.yaml +web.yaml ");
+	assert_string_equal(told, awaited);
+	steps_within(500);
+	assert_in_range(steps_within(10000), 10, 20); /* after a pause, too */
 	tree_watch_stop(w);
 	loop_free(loop);
 }
@@ -1075,6 +1096,90 @@ static void watch__of_folders_in_folders__goes_sixteen_deep(void **state)
 	snprintf(path, sizeof(path), "+%s ", deepest + strlen("www/"));
 	run_until(path);
 	assert_string_equal(told, path);
+	tree_watch_stop(w);
+	loop_free(loop);
+}
+
+/* Beside the directory itself and "team". */
+#define MORE_FOLDERS (TREE_WATCH_MAX_DIRS - 2)
+
+static void change_folders(int (*change)(const char *path))
+{
+	char path[PATH_MAX], name[32];
+
+	for (unsigned i = 0; i < MORE_FOLDERS; i++) {
+		snprintf(name, sizeof(name), "www/f%u", i);
+		path_in(path, name);
+		assert_int_equal(change(path), 0);
+	}
+}
+
+static int make_folder(const char *path)
+{
+	return mkdir(path, 0700);
+}
+
+static void watch__of_a_folder_too_many__follows_it_once_there_is_room(void **state)
+{
+	struct captured log = captured_begin(STDERR_FILENO);
+	char path[PATH_MAX], text[1024];
+	struct tree_watch *w;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	assert_int_equal(tree_watch_start(loop, root, dir, 100, on_change, NULL, &w), 0);
+	change_folders(make_folder);
+	path_in(path, "www/over");
+	assert_int_equal(make_folder(path), 0);
+	put("www/over/a.yaml", "a: 1\n");
+	put("www/f0/a.yaml", "a: 1\n");
+	put("www/web.yaml", "a: 2\n");
+	run_until("+f0/a.yaml +web.yaml ");
+	captured_read(&log, text, sizeof(text));
+	captured_end(&log);
+	assert_null(strstr(told, "over"));
+	assert_non_null(
+		strstr(text, "too many folders: changes in this one will not be published"));
+	assert_non_null(strstr(text, "/www/over\n"));
+	path_in(path, "www/f0/a.yaml");
+	assert_int_equal(unlink(path), 0);
+	change_folders(rmdir);
+	run_until("-f0/a.yaml +over/a.yaml ");
+	assert_non_null(strstr(told, "+over/a.yaml "));
+	tree_watch_stop(w);
+	loop_free(loop);
+}
+
+static bool no_more_watches;
+
+int inotify_add_watch(int fd, const char *path, uint32_t mask)
+{
+	errno = ENOSPC; /* fs.inotify.max_user_watches */
+	return no_more_watches ? -1 : (int)syscall(SYS_inotify_add_watch, fd, path, mask);
+}
+
+static void watch__of_a_folder_that_the_kernel_refuses__says_so(void **state)
+{
+	struct captured log = captured_begin(STDERR_FILENO);
+	char path[PATH_MAX], text[1024];
+	struct tree_watch *w;
+
+	(void)state;
+	loop = loop_new(&sys_real);
+	assert_int_equal(tree_watch_start(loop, root, dir, 100, on_change, NULL, &w), 0);
+	no_more_watches = true;
+	path_in(path, "www/new");
+	assert_int_equal(make_folder(path), 0);
+	put("www/new/a.yaml", "a: 1\n");
+	put("www/web.yaml", "a: 2\n");
+	run_until("+web.yaml ");
+	no_more_watches = false;
+	captured_read(&log, text, sizeof(text));
+	captured_end(&log);
+	assert_string_equal(told, awaited);
+	assert_non_null(
+		strstr(text, "cannot watch a folder: changes there will not be published path="));
+	assert_non_null(strstr(text, "/www/new why=\"No space left on device\"\n"));
 	tree_watch_stop(w);
 	loop_free(loop);
 }
@@ -1195,6 +1300,11 @@ int main(void)
 			read__by_a_program_without_standard_input__is_the_same, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			watch__of_folders_in_folders__goes_sixteen_deep, set_up, tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_a_folder_too_many__follows_it_once_there_is_room, set_up,
+			tear_down),
+		cmocka_unit_test_setup_teardown(
+			watch__of_a_folder_that_the_kernel_refuses__says_so, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(
 			watch__without_descriptors__does_not_begin, set_up, tear_down),
 		cmocka_unit_test_setup_teardown(

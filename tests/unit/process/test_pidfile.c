@@ -32,6 +32,7 @@ static char dir[SCRATCH_PATH], path[PATH_MAX], why[FILE_WHY];
 static struct sys sys;
 static pid_t target;
 static int held_end; /* of a pipe: its reader goes on when it is closed */
+static unsigned descriptors;
 
 static int set_up(void **state)
 {
@@ -39,6 +40,7 @@ static int set_up(void **state)
 	sys = sys_real;
 	target = 0;
 	umask(022);
+	descriptors = scratch_descriptors();
 	scratch_open(dir, "/tmp");
 	assert_int_equal(chmod(dir, 0755), 0);
 	snprintf(path, sizeof(path), "%s/pid", dir);
@@ -59,6 +61,7 @@ static int tear_down(void **state)
 	(void)state;
 	end_target();
 	scratch_close(dir);
+	assert_int_equal(scratch_descriptors(), descriptors);
 	return 0;
 }
 
@@ -416,6 +419,19 @@ static void signal__to_a_process_without_a_number_here__takes_a_good_file(void *
 	}
 }
 
+/* The first process of a container, from which it is seen. */
+static void signal__to_a_process_that_is_the_first_here__asks_whose_it_is(void **state)
+{
+	(void)state;
+	need_root();
+	sys.openat = note_descriptor;
+	sys.read = read_shown;
+	shown = "pos:\t0\nPid:\t1\n";
+	start(OTHER, OTHER, OTHER);
+	put("pid", target, OTHER, 0644);
+	refuses(-EPERM, "which has the rights of root");
+}
+
 /* ---- the text of the file ---- */
 
 static void file__is_one_line_with_a_number_over_1(void **state)
@@ -479,6 +495,7 @@ int main(void)
 		CASE(signal__without_pidfds__needs_a_file_of_trusted_users),
 		CASE(signal__to_a_process_that_cannot_be_seen__takes_a_good_file),
 		CASE(signal__to_a_process_without_a_number_here__takes_a_good_file),
+		CASE(signal__to_a_process_that_is_the_first_here__asks_whose_it_is),
 		CASE(file__is_one_line_with_a_number_over_1),
 		CASE(file__that_cannot_be_read__says_why),
 	};

@@ -19,6 +19,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -28,6 +29,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/fixture/captured.h"
+#include "process/keeper.h"
 #include "process/process.h"
 #include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/fault_syscall.h"
@@ -231,12 +233,36 @@ static void exec__that_fails__is_told_with_its_errno(void **state)
 	write_file(path, "exit 3\n", 0700); /* a shell would run it */
 	o = run(&options);
 	assert_int_equal(o.result.code, ENOEXEC);
+	assert_string_equal(o.result.why,
+		"cannot be started: Exec format error: it is neither a program for this machine "
+		"nor begins with #!");
 
 	write_file(path, "#!/bin/sh\nexit 3\n", 0700);
 	o = run(&options);
 	assert_int_equal(o.result.end, PROCESS_EXITED);
 	assert_int_equal(o.result.code, 3);
 	unlink(path);
+}
+
+static int chdir_error; /* 0 = none */
+
+int chdir(const char *path)
+{
+	errno = chdir_error;
+	return chdir_error ? -1 : (int)syscall(SYS_chdir, path);
+}
+
+static void preparation__that_fails__starts_nothing(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	chdir_error = EACCES; /* by a security module */
+	o = script("echo started", NULL);
+	chdir_error = 0;
+	assert_int_equal(o.result.end, PROCESS_NOT_STARTED);
+	assert_int_equal(o.result.code, EACCES);
+	assert_string_equal(o.output, "");
 }
 
 static void limit__passed__ends_it_by_term(void **state)
@@ -369,10 +395,10 @@ static void input__of_nothing__ends_at_once(void **state)
 {
 	const struct process_options empty = {
 		.input = "", .max_output = 100, .timeout_ms = LONG_MS};
-	struct outcome o = script("wc -c", NULL);
+	struct outcome o = script("wc -c; readlink /proc/self/fd/0", NULL);
 
 	(void)state;
-	assert_string_equal(o.output, "0\n");
+	assert_string_equal(o.output, "0\n/dev/null\n"); /* as programs expect it */
 	o = script("wc -c", &empty);
 	assert_string_equal(o.output, "0\n");
 	sandboxed = true;
@@ -803,14 +829,33 @@ static void children__that_write_for_ever__do_not_keep_it_from_ending(void **sta
 	wait_dead(child); /* of what it writes: nobody reads it any more */
 }
 
+static unsigned played_children; /* so many are in a list of the kernel's */
+
+static ssize_t read_played(void *to, size_t size)
+{
+	size_t len = 0;
+
+	for (; played_children && size - len > 8; played_children--)
+		len += (size_t)snprintf((char *)to + len, size - len, "4194304 ");
+	return (ssize_t)len;
+}
+
 /* Whoever else holds the pipe writes again as soon as something was read. */
 static int echo_fd = -1;
 
+static int read_error; /* of the next pipe that is read; 0 = none */
+
 ssize_t read(int fd, void *to, size_t size)
 {
-	ssize_t n = syscall(SYS_read, fd, to, size);
 	struct stat st;
+	ssize_t n;
 
+	if (read_error && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode)) {
+		errno = read_error;
+		read_error = 0;
+		return -1;
+	}
+	n = played_children ? read_played(to, size) : syscall(SYS_read, fd, to, size);
 	if (echo_fd >= 0 && n > 0 && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode))
 		(void)!write(echo_fd, "x", 1);
 	return n;
@@ -830,6 +875,22 @@ int ioctl(int fd, unsigned long request, ...)
 	if (echo_fd >= 0 && request == FIONREAD)
 		(void)!write(echo_fd, "late", 4);
 	return r;
+}
+
+static void output__that_is_not_there_yet__is_waited_for(void **state)
+{
+	static const int errors[] = {EAGAIN, EINTR};
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		struct outcome o;
+
+		start_ready(&o, "echo > $1; echo one; echo two >&2", (struct process_options){0});
+		read_error = errors[i];
+		run_out(&o);
+		assert_int_equal(read_error, 0);
+		assert_string_equal(o.output, "one\ntwo\n");
+	}
 }
 
 static pid_t first_child_of(const char *process)
@@ -924,12 +985,21 @@ static void keeper__killed__leaves_nothing(void **state)
 	wait_dead(child);
 }
 
+/* What the keepers do while nothing dies of KILL, and no time passes but what they wait for. */
+static struct deaf {
+	pid_t agent;
+	unsigned rounds;
+	uint64_t passed_ms;
+} * deaf;
+
 /* Signals to a process whose number is watched. */
 static pid_t watched_pid;
 static unsigned watched_signals;
 
 int kill(pid_t pid, int number)
 {
+	if (deaf && getpid() != deaf->agent && number == SIGKILL)
+		return 0;
 	watched_signals += pid == watched_pid || (watched_pid && pid == 1);
 	return (int)syscall(SYS_kill, pid, number);
 }
@@ -973,6 +1043,86 @@ static void keeper__that_has_ended__is_signalled_no_more(void **state)
 	loop_free(o.loop);
 	while (waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED) == 0)
 		; /* orphans, which fell to us */
+}
+
+static void signal__to_all_children__reaches_each(void **state)
+{
+	pid_t children[2];
+	int status;
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		children[i] = fork();
+		if (children[i] == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			for (;;)
+				pause();
+		}
+	}
+	assert_int_equal(keeper_signal_children(SIGUSR1), 2);
+	for (size_t i = 0; i < 2; i++) {
+		assert_int_equal(waitpid(children[i], &status, 0), children[i]);
+		assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGUSR1);
+	}
+	assert_int_equal(keeper_signal_children(SIGUSR1), 0);
+}
+
+static unsigned kept;
+
+static bool keep_counted(pid_t pid)
+{
+	kept += pid == 4194304;
+	return true;
+}
+
+static void sweep__of_more_than_fit_into_one_round__leaves_them_to_the_next(void **state)
+{
+	(void)state;
+	kept = 0;
+	played_children = 5000;
+	assert_int_equal(keeper_sweep(keep_counted), 0);
+	assert_int_equal(played_children, 0);
+	assert_int_equal(kept, 4096);
+}
+
+int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
+{
+	const struct timespec t = {
+		.tv_sec = timeout_ms / 1000, .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
+
+	if (!deaf || getpid() == deaf->agent || timeout_ms < 0)
+		return ppoll(fds, count, timeout_ms < 0 ? NULL : &t, NULL);
+	deaf->rounds++;
+	deaf->passed_ms += (uint64_t)timeout_ms;
+	return 0;
+}
+
+int clock_gettime(clockid_t id, struct timespec *ret)
+{
+	if (!deaf || getpid() == deaf->agent || id != CLOCK_BOOTTIME)
+		return (int)syscall(SYS_clock_gettime, id, ret);
+	*ret = (struct timespec){.tv_sec = (time_t)(deaf->passed_ms / 1000),
+		.tv_nsec = (long)(deaf->passed_ms % 1000) * 1000000};
+	return 0;
+}
+
+/* They hang in the kernel. */
+static void keeper__of_processes_that_do_not_die__leaves_them_to_the_agent(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	deaf = mmap(NULL, sizeof(*deaf), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	deaf->agent = getpid();
+	o = script("setsid sleep 1000 & exit 7", NULL);
+	assert_int_equal(o.result.code, 7);
+	assert_int_equal(o.result.left, 1);
+	assert_in_range(deaf->passed_ms, KEEPER_WAIT_MS, KEEPER_WAIT_MS + 100);
+	assert_in_range(deaf->rounds, 20, 40); /* it is in no hurry any more */
+	munmap(deaf, sizeof(*deaf));
+	deaf = NULL;
+	while (waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED) == 0)
+		; /* the agent has killed it */
 }
 
 static void keeper__stopped__does_its_work_at_the_limit(void **state)
@@ -1138,7 +1288,6 @@ static void start__without_descriptors__fails_and_leaves_nothing(void **state)
 	loop_free(l);
 }
 
-/* On a kernel that has no pidfd_open(), or does not let it through. */
 /* It is the keeper that cannot fork: the agent has started that. */
 static void start__of_a_process_too_many__is_told_with_its_errno(void **state)
 {
@@ -1157,6 +1306,33 @@ static void start__of_a_process_too_many__is_told_with_its_errno(void **state)
 		"(TasksMax, pids.max)");
 }
 
+static int fork_error; /* 0 = none */
+
+pid_t fork(void)
+{
+	pid_t (*real)(void);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "fork");
+	errno = fork_error;
+	return fork_error ? -1 : real();
+}
+
+static void start__of_a_keeper_too_many__fails_and_leaves_nothing(void **state)
+{
+	const struct process_options options = {
+		.argv = (char *[]){shell, NULL}, .timeout_ms = LONG_MS};
+	struct loop *l = loop_new(&sys_real);
+	struct process *p = NULL;
+
+	(void)state;
+	fork_error = EAGAIN;
+	assert_int_equal(process_start(l, &options, ended, NULL, &p), -EAGAIN);
+	fork_error = 0;
+	assert_null(p);
+	loop_free(l);
+}
+
+/* On a kernel that has no pidfd_open(), or does not let it through. */
 static void start__without_pidfds__fails_and_leaves_nothing(void **state)
 {
 	const struct process_options options = {
@@ -1173,6 +1349,46 @@ static void start__without_pidfds__fails_and_leaves_nothing(void **state)
 	assert_string_equal(sys_advice(ENOSYS), sys_advice(EPERM));
 	assert_string_equal(sys_advice(EPERM),
 		": a sandbox (seccomp) denies it, or the kernel is older than 5.3");
+	loop_free(l);
+}
+
+static void product__for_which_there_is_no_memory__is_an_error(void **state)
+{
+	const struct process_options product = {.product = true};
+	struct outcome o;
+
+	(void)state;
+	start_ready(&o, "echo product; echo > $1", product);
+	fault_memory.seen = 0;
+	fault_memory.nth = 1;
+	fault_memory.for_ever = true;
+	assert_int_equal(loop_run(o.loop), 0);
+	fault_memory.nth = 0;
+	fault_memory.for_ever = false;
+	loop_free(o.loop);
+	assert_false(o.result.ok);
+	assert_string_equal(o.result.why, "wrote more than there is memory for");
+	assert_int_equal(o.result.dropped, 8);
+}
+
+static void start__without_a_page_to_share__fails_and_leaves_nothing(void **state)
+{
+	const struct process_options options = {
+		.argv = (char *[]){shell, NULL}, .timeout_ms = LONG_MS};
+	struct loop *l = loop_new(&sys_real);
+	struct rlimit before, low;
+	struct process *p = NULL;
+	int r;
+
+	(void)state;
+	assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+	low = before;
+	low.rlim_cur = 1; /* what is mapped stays */
+	assert_int_equal(setrlimit(RLIMIT_AS, &low), 0);
+	r = process_start(l, &options, ended, NULL, &p);
+	assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+	assert_int_equal(r, -ENOMEM);
+	assert_null(p);
 	loop_free(l);
 }
 
@@ -1271,6 +1487,7 @@ int main(void)
 		CASE(exit_code__of_any_kind__is_told),
 		CASE(signal__that_kills_it__is_told),
 		CASE(exec__that_fails__is_told_with_its_errno),
+		CASE(preparation__that_fails__starts_nothing),
 		CASE(limit__passed__ends_it_by_term),
 		CASE(limit__passed_by_one_that_ignores_term__ends_it_by_kill),
 		CASE(limit__when_only_the_loop_was_late__is_not_passed),
@@ -1301,8 +1518,12 @@ int main(void)
 		CASE(children__in_a_session_of_their_own__end_with_the_limit),
 		CASE(keeper__killed__leaves_nothing),
 		CASE(keeper__that_has_ended__is_signalled_no_more),
+		CASE(signal__to_all_children__reaches_each),
+		CASE(sweep__of_more_than_fit_into_one_round__leaves_them_to_the_next),
+		CASE(keeper__of_processes_that_do_not_die__leaves_them_to_the_agent),
 		CASE(keeper__stopped__does_its_work_at_the_limit),
 		CASE(children__that_write_for_ever__do_not_keep_it_from_ending),
+		CASE(output__that_is_not_there_yet__is_waited_for),
 		CASE(stranger__that_writes_for_ever__does_not_keep_it_from_ending),
 		CASE(many__at_once__end_each_with_its_own_code),
 		CASE(free__kills_the_group_and_reaps),
@@ -1311,11 +1532,15 @@ int main(void)
 		CASE(start__where_children_are_ignored__learns_the_end_all_the_same),
 		CASE(start__without_descriptors__fails_and_leaves_nothing),
 		CASE(start__of_a_process_too_many__is_told_with_its_errno),
+		CASE(start__of_a_keeper_too_many__fails_and_leaves_nothing),
 		CASE(start__without_pidfds__fails_and_leaves_nothing),
+		CASE(product__for_which_there_is_no_memory__is_an_error),
+		CASE(start__without_a_page_to_share__fails_and_leaves_nothing),
 		CASE(start__without_memory__fails_and_leaves_nothing),
 	};
 
 	alarm(240);
 	return _cmocka_run_group_tests("tests", tests,
-		sizeof(tests) / sizeof(tests[0]) - !fault_memory_works, make_dir, remove_dir);
+		sizeof(tests) / sizeof(tests[0]) - (fault_memory_works ? 0 : 3), make_dir,
+		remove_dir);
 }

@@ -179,6 +179,7 @@ static void version_hash__ignores_quotes_and_weakness(void **state)
 	assert_true(etag_hash("abc") == etag_hash("\"abc\""));
 	assert_true(etag_hash("abc") == etag_hash("W/\"abc\""));
 	assert_true(etag_hash("abc") != etag_hash("abd"));
+	assert_true(etag_hash("W-abc") != etag_hash("abc"));
 	assert_true(etag_hash("\"") != 0);
 	assert_true(etag_hash("") == 0 && etag_hash(NULL) == 0 && etag_hash("\"\"") == 0);
 }
