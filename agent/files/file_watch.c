@@ -220,9 +220,11 @@ const char *file_watch_explain(int error)
 {
 	switch (error) {
 	case EMFILE:
-		return "no inotify instance is left: raise fs.inotify.max_user_instances";
+		return "this user has no inotify instances left, or this process no descriptors: "
+		       "raise fs.inotify.max_user_instances (sysctl), or LimitNOFILE";
 	case ENOSPC:
-		return "no inotify watch is left: raise fs.inotify.max_user_watches";
+		return "this user has no inotify watches left: raise fs.inotify.max_user_watches "
+		       "(sysctl)";
 	case ENOENT:
 		return "its directory is not there";
 	default:

@@ -92,13 +92,7 @@ struct tree_watch {
 
 const char *tree_watch_explain(int error)
 {
-	if (error == ENOSPC)
-		return "this user has no inotify watches left: raise fs.inotify.max_user_watches "
-		       "(sysctl)";
-	if (error == EMFILE)
-		return "this user has no inotify instances left, or the command no descriptors: "
-		       "raise fs.inotify.max_user_instances (sysctl), or LimitNOFILE";
-	return strerror(error);
+	return error == ENOENT ? strerror(error) : file_watch_explain(error);
 }
 
 /* ---- names ---- */

@@ -484,7 +484,8 @@ static void agent__without_inotify__begins_and_says_so(void **state)
 	scratch_close(dir);
 	assert_non_null(strstr(text,
 		"files cannot be watched: changes by others are seen at the interval "
-		"why=\"no inotify instance is left: raise fs.inotify.max_user_instances\"\n"));
+		"why=\"this user has no inotify instances left, or this process no descriptors: "
+		"raise fs.inotify.max_user_instances (sysctl), or LimitNOFILE\"\n"));
 }
 
 static bool new_reconfigure(void)
