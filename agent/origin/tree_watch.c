@@ -37,6 +37,7 @@
 #include "base/hash.h"
 #include "base/index.h"
 #include "base/log.h"
+#include "files/file_watch.h"
 #include "origin/origin.h"
 
 #define EVENTS                                                                                     \
