@@ -232,6 +232,7 @@ static const struct header {
 	ROW("content-md5", EQUAL, copy_value, content_md5),
 	ROW("config-type", EQUAL, copy_value, config_type),
 	ROW("retry-after", LAST, copy_value, retry_after),
+	ROW("location", LAST, copy_value, location),
 #undef ROW
 };
 

@@ -48,6 +48,7 @@ struct http_client_response {
 	char content_md5[48];  /* Content-MD5, as sent */
 	char config_type[16];  /* Config-Type (Nacos) */
 	char retry_after[64];  /* as sent: retry_after_ms says what it means */
+	char location[256];    /* of a redirect, as sent; never followed */
 	bool framed; /* body had a Content-Length, was chunked, or came by HTTP/2: its end is known
 		      */
 	struct buffer body;

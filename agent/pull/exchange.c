@@ -64,6 +64,7 @@ static void hide_secrets(struct exchange *x, struct http_client_response *respon
 	} shown[] = {
 		{response->etag, strlen(response->etag)},
 		{response->content_encoding, strlen(response->content_encoding)},
+		{response->location, strlen(response->location)},
 		{response->body.data, response->status == 200 ? 0 : response->body.len},
 	};
 	const char *query = strchr(x->q.place.path, '?');
@@ -72,7 +73,8 @@ static void hide_secrets(struct exchange *x, struct http_client_response *respon
 	bool known;
 
 	bound_words(response);
-	if (response->status == 304 || shown[0].len + shown[1].len + shown[2].len == 0)
+	if (response->status == 304 ||
+		shown[0].len + shown[1].len + shown[2].len + shown[3].len == 0)
 		return;
 	known = credentials_read(x->env->sys, x->q.server, &c, why) == 0;
 	for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++)

@@ -369,7 +369,7 @@ struct http_client *http_client_new(struct loop *l)
 
 void http_client_free(struct http_client *c)
 {
-	while (c->first)
+	while (c && c->first)
 		http_client_cancel(c->first);
 	free(c);
 }

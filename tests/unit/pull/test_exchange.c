@@ -238,7 +238,7 @@ struct client {
 	enum http_client_result result;
 	long status;
 	enum kind_cause cause;
-	char why[FILE_WHY], etag[64], coding[64], body[128], message[FILE_WHY];
+	char why[FILE_WHY], etag[64], coding[64], location[64], body[128], message[FILE_WHY];
 	/* within the end of it */
 	void (*at_end)(struct client *c);
 	struct client *other;
@@ -278,6 +278,7 @@ static void ended(
 	c->status = response->status;
 	snprintf(c->etag, sizeof(c->etag), "%.60s", response->etag);
 	snprintf(c->coding, sizeof(c->coding), "%.60s", response->content_encoding);
+	snprintf(c->location, sizeof(c->location), "%.60s", response->location);
 	snprintf(c->message, sizeof(c->message), "%s", response->message);
 	snprintf(c->body, sizeof(c->body), "%.*s", (int)response->body.len, response->body.data);
 	c->conditional = exchange_conditional(c->x);
@@ -1359,7 +1360,8 @@ static void send_back(struct client *c, long status, const char *etag, const cha
 }
 
 /* As a document without bytes. */
-static void send_back_names(struct client *c, long status, const char *etag, const char *coding)
+static void send_back_names(
+	struct client *c, long status, const char *etag, const char *coding, const char *location)
 {
 	struct http_client_response r = {
 		.result = HTTP_CLIENT_OK, .status = status, .framed = true};
@@ -1373,6 +1375,7 @@ static void send_back_names(struct client *c, long status, const char *etag, con
 	t = under_way(BASE "/x?sig=5ig");
 	snprintf(r.etag, sizeof(r.etag), "%s", etag);
 	snprintf(r.content_encoding, sizeof(r.content_encoding), "%s", coding);
+	snprintf(r.location, sizeof(r.location), "%s", location);
 	unlink_transfer(t);
 	t->done(t->arg, &r);
 	free(t);
@@ -1382,22 +1385,25 @@ static void secret__in_any_name_that_is_sent_back__is_hidden(void **state)
 {
 	static const struct {
 		long status;
-		const char *etag, *coding, *shown_etag, *shown_coding;
+		const char *etag, *coding, *location, *shown_etag, *shown_coding, *shown_location;
 	} table[] = {
-		{200, "secret", "secret", "******", "******"}, /* as long as each other */
-		{200, "", "secret", "", "******"},
-		{200, "secret", "", "******", ""},
-		{403, "secret", "a-secret", "******", "a-******"},
-		{200, "\"sig=5ig\"", "gzip", "\"*******\"", "gzip"},
-		{304, "\"1\"", "", "\"1\"", ""},
+		{200, "secret", "secret", "", "******", "******", ""}, /* as long as each other */
+		{200, "", "secret", "", "", "******", ""},
+		{200, "secret", "", "", "******", "", ""},
+		{403, "secret", "a-secret", "", "******", "a-******", ""},
+		{200, "\"sig=5ig\"", "gzip", "", "\"*******\"", "gzip", ""},
+		{302, "", "", "http://secret@x/", "", "", "http://******@x/"},
+		{304, "\"1\"", "", "", "\"1\"", "", ""},
 	};
 	struct client c = {NULL};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
-		send_back_names(&c, table[i].status, table[i].etag, table[i].coding);
+		send_back_names(
+			&c, table[i].status, table[i].etag, table[i].coding, table[i].location);
 		assert_string_equal(c.etag, table[i].shown_etag);
 		assert_string_equal(c.coding, table[i].shown_coding);
+		assert_string_equal(c.location, table[i].shown_location);
 	}
 }
 

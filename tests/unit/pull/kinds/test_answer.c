@@ -318,6 +318,21 @@ static void judge__each_answer__gets_its_verdict(void **state)
 	}
 }
 
+static void judge__of_a_redirect__names_where_it_leads_without_the_query(void **state)
+{
+	struct http_client_response r = answer(308, "", "");
+	struct kind_answer a;
+	enum kind_cause cause;
+	char why[FILE_WHY];
+
+	(void)state;
+	snprintf(r.location, sizeof(r.location), "https://new/web.yaml?token=1");
+	assert_int_equal(check(&web, &r, false, &a, &cause, why), KIND_FAILED);
+	assert_string_equal(why,
+		"the server answered 308: a redirect is not followed: put the final address into "
+		"the configuration (https://new/web.yaml)");
+}
+
 static void judge__of_a_304_with_another_etag__asks_for_the_whole(void **state)
 {
 	static const struct {
@@ -566,6 +581,7 @@ int main(void)
 		cmocka_unit_test(judge__of_validators__keeps_those_that_tell_changes_apart),
 		cmocka_unit_test(build__of_a_path__is_put_behind_the_address_as_it_is),
 		cmocka_unit_test(judge__each_answer__gets_its_verdict),
+		cmocka_unit_test(judge__of_a_redirect__names_where_it_leads_without_the_query),
 		cmocka_unit_test(judge__of_a_304_with_another_etag__asks_for_the_whole),
 		cmocka_unit_test(judge__of_a_transfer_that_failed__tells_its_cause),
 		cmocka_unit_test(judge__of_a_kind_that_knows_better__is_its_own),
