@@ -43,11 +43,11 @@ static void watch_places(struct config *c)
 		return;
 	if (s->file) {
 		const char *slash = strrchr(s->file, '/');
-		char *dir = strndup(s->file, slash > s->file ? (size_t)(slash - s->file) : 1);
+		char dir[CONFIG_PATH];
 
-		if (dir)
-			file_watch_renew(c->env->drift, &c->current.file_drift, dir, slash + 1);
-		free(dir);
+		snprintf(dir, sizeof(dir), "%.*s", slash > s->file ? (int)(slash - s->file) : 1,
+			s->file);
+		file_watch_renew(c->env->drift, &c->current.file_drift, dir, slash + 1);
 	} else if (s->dir) {
 		file_watch_renew(c->env->drift, &c->current.file_drift, s->dir, NULL);
 	}

@@ -503,5 +503,7 @@ void process_free(struct process *p)
 			;
 		waitid(P_PID, (id_t)p->keeper, &info, WEXITED | (p->pidfd >= 0 ? WNOHANG : 0));
 	}
+	for (; p->sweeps && p->sweeps < SWEEPS && keeper_sweep(is_kept) > 0; p->sweeps++)
+		poll(NULL, 0, SWEEP_MS);
 	free_process(p);
 }

@@ -1028,7 +1028,9 @@ static void keeper__that_has_ended__is_signalled_no_more(void **state)
 	struct process *p;
 
 	(void)state;
-	p = start_ready(&o, "setsid sleep 1000 & echo > $1; kill -9 $PPID; " NAP,
+	p = start_ready(&o, /* killed level by level */
+		"( ( ( sleep 1000 & wait ) & wait ) & wait ) & setsid sleep 1000 & echo > $1; "
+		"kill -9 $PPID; " NAP,
 		(struct process_options){0});
 	watched_pid = first_child_of("thread-self");
 	loop_timer_init(&look.timer, look_for_its_end, &look);
