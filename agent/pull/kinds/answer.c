@@ -73,9 +73,10 @@ static enum kind_verdict check_status(const struct kind_place *place,
 		return KIND_WHOLE;
 	}
 	snprintf(ret->why, FILE_WHY, "the server answered %ld: %s", status, m->advice);
-	if (status / 100 == 3 && response->location[0]) /* its query may hold a secret */
+	/* what is before @, or in the query, may be a secret */
+	if (status / 100 == 3 && response->location[0] && !strchr(response->location, '@'))
 		snprintf(ret->why, FILE_WHY, "the server answered %ld: %s (%.*s)", status,
-			m->advice, (int)strcspn(response->location, "?"), response->location);
+			m->advice, (int)strcspn(response->location, "?#"), response->location);
 	return m->cause == KIND_CAUSE_NOT_FOUND ? KIND_ABSENT : KIND_FAILED;
 }
 

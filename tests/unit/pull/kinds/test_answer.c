@@ -331,6 +331,11 @@ static void judge__of_a_redirect__names_where_it_leads_without_the_query(void **
 	assert_string_equal(why,
 		"the server answered 308: a redirect is not followed: put the final address into "
 		"the configuration (https://new/web.yaml)");
+	snprintf(r.location, sizeof(r.location), "https://user:secret@new/web.yaml");
+	assert_int_equal(check(&web, &r, false, &a, &cause, why), KIND_FAILED);
+	assert_string_equal(why,
+		"the server answered 308: a redirect is not followed: put the final address into "
+		"the configuration");
 }
 
 static void judge__of_a_304_with_another_etag__asks_for_the_whole(void **state)
