@@ -277,17 +277,27 @@ static bool is_temporary(const char *entry, const char *name)
 	return len && (!name || (strlen(name) == len && strncmp(entry + 1, name, len) == 0));
 }
 
+DIR *file_list_dir(const struct sys *sys, int dir, const char *name)
+{
+	int error, fd = sys->openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (!d && fd >= 0) {
+		error = errno;
+		sys->close(fd);
+		errno = error;
+	}
+	return d;
+}
+
 int file_clean(const struct sys *sys, int dir, const char *name)
 {
-	int fd = sys->openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0), removed = 0;
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *d = file_list_dir(sys, dir, ".");
 	struct dirent *e;
+	int removed = 0;
 
-	if (!d) {
-		if (fd >= 0)
-			sys->close(fd);
+	if (!d)
 		return 0;
-	}
 	while ((e = readdir(d)))
 		if (is_temporary(e->d_name, name) && sys->unlinkat(dir, e->d_name, 0) == 0)
 			removed++;

@@ -12,6 +12,7 @@
 #ifndef PULLET_FILE_H
 #define PULLET_FILE_H
 
+#include <dirent.h>
 #include <limits.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -60,6 +61,9 @@ int file_take(const struct sys *sys, int fd, struct buffer *out);
 /* If entry is the name of a temporary file: the length of its target's name, which begins at
  * entry + 1; else 0. */
 size_t file_temporary(const char *entry);
+/* Opens a directory below dir ("." = itself) for readdir(), at its beginning; not by a symlink.
+ * NULL: errno says why. For closedir(). */
+DIR *file_list_dir(const struct sys *sys, int dir, const char *name);
 /* Removes temporary files that a crash left behind for name (NULL: for any name). Returns how many.
  */
 int file_clean(const struct sys *sys, int dir, const char *name);

@@ -40,15 +40,12 @@ static bool is_there_turned(const struct sys *sys, int dir, const char *name)
 static int find_listed(
 	const struct sys *sys, int dir, const char *name, char ret_listed[NAME_MAX + 1])
 {
-	int found = 0, fd = sys->openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *d = file_list_dir(sys, dir, ".");
 	struct dirent *e;
+	int found = 0;
 
-	if (!d) {
-		if (fd >= 0)
-			sys->close(fd);
+	if (!d)
 		return 0;
-	}
 	while ((e = readdir(d)) && strcmp(e->d_name, name) != 0)
 		if (strcasecmp(e->d_name, name) == 0) {
 			snprintf(ret_listed, NAME_MAX + 1, "%s", e->d_name);

@@ -11,6 +11,8 @@
 #include <linux/close_range.h>
 #include <sys/socket.h>
 
+#include "http/result.h"
+
 #define AGAIN_MS 100u               /* after libcurl had no memory */
 #define ADDRESSES_AT_ONCE 64        /* of a name, that fail one after the other without a wait */
 #define GOES_ON_BY_ITSELF 0x080400u /* the first libcurl that does, to a name's next address */
@@ -38,13 +40,9 @@ struct multi {
  * has none. */
 static bool is_between_addresses(const struct multi_entry *e)
 {
-	curl_off_t found_us = 0, sent_us = 0;
-
 	if (e->sockets > 0 && !e->lost_one)
 		return false;
-	curl_easy_getinfo(e->easy, CURLINFO_NAMELOOKUP_TIME_T, &found_us);
-	curl_easy_getinfo(e->easy, CURLINFO_PRETRANSFER_TIME_T, &sent_us);
-	return found_us > 0 && sent_us == 0;
+	return result_has_reached(e->easy, CURLINFO_NAMELOOKUP_TIME_T) && !result_was_sent(e->easy);
 }
 
 static bool have_some_lost_an_address(struct multi *m)

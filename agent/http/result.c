@@ -144,7 +144,7 @@ static void blame_host(struct http_client_response *r, const char *said)
 	snprintf(r->message, sizeof(r->message), "cannot open a socket: %s", remedy);
 }
 
-static bool has_reached(CURL *easy, CURLINFO moment)
+bool result_has_reached(CURL *easy, CURLINFO moment)
 {
 	curl_off_t at_us = 0;
 
@@ -154,7 +154,7 @@ static bool has_reached(CURL *easy, CURLINFO moment)
 
 bool result_was_sent(CURL *easy)
 {
-	return has_reached(easy, CURLINFO_PRETRANSFER_TIME_T);
+	return result_has_reached(easy, CURLINFO_PRETRANSFER_TIME_T);
 }
 
 const char *result_waits_for(CURL *easy, bool connected)
@@ -170,9 +170,9 @@ const char *result_waits_for(CURL *easy, bool connected)
 	};
 
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
-		if (has_reached(easy, table[i].reached))
+		if (result_has_reached(easy, table[i].reached))
 			return table[i].next;
-	if (!has_reached(easy, CURLINFO_NAMELOOKUP_TIME_T))
+	if (!result_has_reached(easy, CURLINFO_NAMELOOKUP_TIME_T))
 		return ADVICE_RESOLVER;
 	/* libcurl's time of the connection is that of the handshake's end */
 	return connected ? "the server does not end the TLS handshake"

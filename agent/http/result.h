@@ -21,6 +21,8 @@ struct result_of_curl {
 
 /* Fills in the response that was received: all but its duration. */
 void result_take(struct reception *in, const struct result_of_curl *c, const struct sys *sys);
+/* That moment of a transfer, one of CURLINFO_*_TIME_T, has come. */
+bool result_has_reached(CURL *easy, CURLINFO moment);
 /* There was a connection, and the request went out on it. */
 bool result_was_sent(CURL *easy);
 /* What a transfer waits for that is not over, and where to look. connected: to an address of its

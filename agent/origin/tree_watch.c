@@ -371,8 +371,8 @@ static bool read_changes(struct tree_watch *w)
 
 /* ---- checks ---- */
 
-/* Who begins to write a file anew truncates it, and no event says so for a moment. One that stays
- * empty is another content. */
+/* A file that becomes empty is probably truncated and about to be written. If it stays empty, that
+ * is its new content. */
 static bool was_just_emptied(
 	struct tree_watch *w, struct name *n, const struct origin_file *content)
 {

@@ -55,17 +55,6 @@ static int explain_set(const struct file_set *f, char why[FILE_WHY], int error, 
 
 /* ---- the directory ---- */
 
-/* NULL with errno when it cannot be read. */
-static DIR *list_dir(const struct file_set *f, int dir, const char *name)
-{
-	int fd = f->sys->openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-
-	if (!d && fd >= 0)
-		f->sys->close(fd);
-	return d;
-}
-
 static bool is_entry_name(const char *name)
 {
 	static const char chars[] =
@@ -135,7 +124,7 @@ static int read_current(
 /* Removes what it can; the next pruning finds the rest. */
 static void remove_generation(const struct file_set *f, int dir, const char *name)
 {
-	DIR *d = list_dir(f, dir, name);
+	DIR *d = file_list_dir(f->sys, dir, name);
 	struct dirent *e;
 
 	while (d && (e = readdir(d)))
@@ -153,7 +142,7 @@ static void prune_generations(const struct file_set *f, int dir, const struct ge
 {
 	struct generation all[MAX_LISTED];
 	size_t n = 0, kept = previous && previous->name[0] ? 2 : 1;
-	DIR *d = list_dir(f, dir, ".");
+	DIR *d = file_list_dir(f->sys, dir, ".");
 	struct dirent *e;
 
 	while (d && n < MAX_LISTED && (e = readdir(d)))
@@ -175,7 +164,7 @@ static void prune_generations(const struct file_set *f, int dir, const struct ge
 /* At the start: removes sets that were being validated when the agent crashed. */
 static void remove_tried(const struct file_set *f, int dir)
 {
-	DIR *d = list_dir(f, dir, ".");
+	DIR *d = file_list_dir(f->sys, dir, ".");
 	size_t head = strlen(FILE_SET_CHECKED);
 	struct dirent *e;
 
@@ -215,7 +204,7 @@ static int explain_link(const struct file_set *f, char why[FILE_WHY], int error,
 static int make_links(const struct file_set *f, int dir, const struct generation *current,
 	bool *changed, char why[FILE_WHY])
 {
-	DIR *d = list_dir(f, dir, current->name);
+	DIR *d = file_list_dir(f->sys, dir, current->name);
 	char text[LINK_TEXT];
 	struct dirent *e;
 	int r = 0;
@@ -239,7 +228,7 @@ static int make_links(const struct file_set *f, int dir, const struct generation
 
 static int remove_stale_links(const struct file_set *f, int dir, bool *changed, char why[FILE_WHY])
 {
-	DIR *d = list_dir(f, dir, ".");
+	DIR *d = file_list_dir(f->sys, dir, ".");
 	struct dirent *e;
 	struct stat st;
 	int r = 0;
@@ -360,7 +349,7 @@ static bool mark_current(const struct file_set *f, int dir, uint64_t *ret_mark, 
 	bool good;
 
 	if (read_current(f, dir, &current, why) == 0 && current.name[0])
-		d = list_dir(f, dir, current.name);
+		d = file_list_dir(f->sys, dir, current.name);
 	if (!d)
 		return false;
 	good = fstat(dirfd(d), &st) == 0;

@@ -7,7 +7,6 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -106,16 +105,13 @@ static int note_leftover(
 /* Notes the temporary files of a directory. 0, or -errno when it was not read to its end. */
 static int read_place(struct sweep *s, int dir, const struct place *place, uint64_t hash)
 {
-	int r = 0, fd = s->sys->openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *d = file_list_dir(s->sys, dir, ".");
 	struct swept *swept;
 	struct dirent *e;
+	int r = 0;
 
-	if (!d) {
-		if (fd >= 0)
-			s->sys->close(fd);
+	if (!d)
 		return -EIO;
-	}
 	while (r == 0 && (e = readdir(d))) {
 		size_t len = file_temporary(e->d_name);
 

@@ -131,17 +131,12 @@ static int open_store_dir(const struct store *s)
 static int list_generations(
 	const struct store *s, int dir, const char *tail, uint64_t numbers[MAX_LISTED])
 {
-	int fd = s->sys->openat(
-		dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0); /* a position of its own */
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *d = file_list_dir(s->sys, dir, ".");
 	struct dirent *e;
-	int n = 0, error = errno;
+	int n = 0, error;
 
-	if (!d) {
-		if (fd >= 0)
-			s->sys->close(fd);
-		return -error;
-	}
+	if (!d)
+		return -errno;
 	while (n < MAX_LISTED && (errno = 0, e = readdir(d)))
 		if (parse_file_name(e->d_name, tail, &numbers[n]))
 			n++;
@@ -169,16 +164,12 @@ static void remove_old(const struct store *s, int dir, const char *tail, uint64_
 static int clean_directory(struct store *s, int dir)
 {
 	uint64_t number;
-	int error, fd = s->sys->openat(dir, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+	DIR *d = file_list_dir(s->sys, dir, ".");
 	struct dirent *e;
+	int error;
 
-	if (!d) {
-		error = errno;
-		if (fd >= 0)
-			s->sys->close(fd);
-		return -error;
-	}
+	if (!d)
+		return -errno;
 	while ((errno = 0, e = readdir(d))) {
 		if (file_temporary(e->d_name))
 			s->sys->unlinkat(dir, e->d_name, 0);

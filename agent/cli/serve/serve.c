@@ -141,8 +141,8 @@ static bool is_other(const struct tree_watch_before *before, const struct origin
 	return before->etag[0] && strcmp(before->etag, f->etag) != 0;
 }
 
-/* A file that has become empty may have been truncated by who writes it anew, and no event says so
- * yet: it is checked. */
+/* A file that becomes empty may be truncated and about to be written, before inotify says so: it is
+ * checked. */
 static bool is_written(struct server *s, const char *path, const struct origin_file *f,
 	struct tree_watch_before *ret_before)
 {
