@@ -344,11 +344,11 @@ static int renew_page(struct image *i, int dir, char why[FILE_WHY])
 	page_guard_begin(fresh);
 	atomic_store(&fresh->stale_ms, i->stale_ms);
 	atomic_store(&fresh->confirmed_ms, i->confirmed_ms);
-	atomic_store(&fresh->generation, i->generation);
 	page_guard_end();
 	drop_mapping(i->old_page);
 	i->old_page = page;
 	i->page = fresh;
+	raise_pages(i, i->generation);
 	return 0;
 }
 
@@ -399,12 +399,7 @@ int image_keep_page(struct image *i, char why[FILE_WHY])
 
 	if (dir < 0)
 		return r;
-	r = 0;
-	if (!page_in_place(i, dir)) {
-		r = renew_page(i, dir, why);
-		if (r == 0)
-			raise_page(i->old_page, i);
-	}
+	r = page_in_place(i, dir) ? 0 : renew_page(i, dir, why);
 	i->sys->close(dir);
 	return r;
 }
@@ -566,9 +561,9 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 		raise_pages(i, generation); /* first of all: somebody sleeps on it */
 		if (seen)
 			remember_image(i, &p->written);
-		/* should that fail, image_keep_page() will say so */
-		if (!page_in_place(i, dir) && renew_page(i, dir, why) == 0)
-			raise_pages(i, generation);
+		if (!page_in_place(i, dir))
+			renew_page(
+				i, dir, why); /* should that fail, image_keep_page() will say so */
 	}
 	drop_prepared(i);
 	return r;

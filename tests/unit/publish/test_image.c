@@ -414,6 +414,8 @@ static bool is_vouched_for(void)
 
 static void publish__in_memory__vouches_for_the_file(void **state)
 {
+	char path[SCRATCH_PATH + 16];
+
 	(void)state;
 	scratch_need_memory();
 	assert_int_equal(open_image(), 0);
@@ -425,6 +427,10 @@ static void publish__in_memory__vouches_for_the_file(void **state)
 	image_close(image);
 	assert_int_equal(open_image(), 0);
 	publish(3); /* the same file is there: what the page says of it holds */
+	assert_true(is_vouched_for());
+	snprintf(path, sizeof(path), "%s/web.gen", dir);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(image_keep_page(image, why), 0); /* so does the page made in its place */
 	assert_true(is_vouched_for());
 }
 
