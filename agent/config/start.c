@@ -8,6 +8,7 @@
 #include "config/core.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -257,6 +258,16 @@ static uint64_t find_shown_generation(const struct config *c)
 		       : 0;
 }
 
+/* What lies there was published after the versions were left. The directory of a set is not looked
+ * at itself: this start may have made it. */
+static bool is_left_older(const struct config *c, const char *place)
+{
+	char shown[PATH_MAX];
+
+	snprintf(shown, sizeof(shown), "%s%s", place, c->settings->dir ? "/" FILE_SET_LINK : "");
+	return left_is_older(c->env->sys, c->current.store, shown);
+}
+
 /* An older version would take the place of a newer one: the servers are asked before. */
 static void look_at_left(struct config *c)
 {
@@ -267,7 +278,7 @@ static void look_at_left(struct config *c)
 
 	store_go_on_from(c->current.store, shown);
 	c->current.left = c->current.saved_generation && place && !c->decisions.ledger->pin.by &&
-			  (restored || left_is_older(c->env->sys, c->current.store, place));
+			  (restored || is_left_older(c, place));
 	if (c->current.left)
 		log_warn(restored ? "the state directory is older than what readers were shown: "
 				    "the server is asked before an older version is shown"

@@ -19,11 +19,10 @@
 #include "base/hash.h"
 #include "files/trusted.h"
 
-#define DATA "..data"
 #define HEX 16
 #define NAME_LONGEST 200   /* with room for file.c's temporary name */
 #define GENERATION_NAME 48 /* "..", 20 digits, "-", HEX and a NUL */
-#define LINK_TEXT (sizeof(DATA "/") + NAME_MAX)
+#define LINK_TEXT (sizeof(FILE_SET_LINK "/") + NAME_MAX)
 #define MAX_LISTED 64 /* generations looked at in one go */
 
 struct file_set {
@@ -106,7 +105,7 @@ static int read_current(
 	const struct file_set *f, int dir, struct generation *ret, char why[FILE_WHY])
 {
 	char text[GENERATION_NAME + 1];
-	ssize_t n = readlinkat(dir, DATA, text, sizeof(text) - 1);
+	ssize_t n = readlinkat(dir, FILE_SET_LINK, text, sizeof(text) - 1);
 
 	*ret = (struct generation){.number = 0};
 	if (n < 0 && errno == ENOENT)
@@ -115,7 +114,7 @@ static int read_current(
 		text[n] = '\0';
 	if (n >= 0 && parse_generation(dir, text, ret))
 		return 0;
-	return explain_set(f, why, EEXIST, "will not replace", DATA,
+	return explain_set(f, why, EEXIST, "will not replace", FILE_SET_LINK,
 		n < 0 && errno != EINVAL
 			? NULL
 			: "it is not one of this agent's; use another directory, or remove it");
@@ -184,11 +183,11 @@ static int find_link(int dir, const char *name)
 {
 	char text[LINK_TEXT];
 	ssize_t n = readlinkat(dir, name, text, sizeof(text));
-	size_t head = strlen(DATA "/");
+	size_t head = strlen(FILE_SET_LINK "/");
 
 	if (n < 0)
 		return errno == ENOENT ? 0 : errno == EINVAL ? -EEXIST : -errno;
-	return (size_t)n == head + strlen(name) && memcmp(text, DATA "/", head) == 0 &&
+	return (size_t)n == head + strlen(name) && memcmp(text, FILE_SET_LINK "/", head) == 0 &&
 			       memcmp(text + head, name, strlen(name)) == 0
 		       ? 1
 		       : -EEXIST;
@@ -216,7 +215,7 @@ static int make_links(const struct file_set *f, int dir, const struct generation
 			continue;
 		r = find_link(dir, e->d_name);
 		if (r == 0) {
-			snprintf(text, sizeof(text), DATA "/%s", e->d_name);
+			snprintf(text, sizeof(text), FILE_SET_LINK "/%s", e->d_name);
 			r = f->sys->symlinkat(text, dir, e->d_name) ? -errno : 1;
 			*changed = true;
 		}
@@ -295,7 +294,7 @@ int file_set_open(
 		f->in_memory = file_in_memory(fd);
 		r = read_current(f, fd, &current, why);
 		if (r == 0) {
-			file_clean(sys, fd, DATA);
+			file_clean(sys, fd, FILE_SET_LINK);
 			remove_tried(f, fd);
 			settle_links(f, fd, &current, !f->in_memory, ignored);
 			prune_generations(f, fd, &current, NULL);
@@ -374,7 +373,7 @@ static bool entry_has_content(const struct file_set *f, int dir, const struct fi
 	char path[LINK_TEXT];
 	struct stat st;
 
-	snprintf(path, sizeof(path), DATA "/%.*s", NAME_LONGEST, e->name);
+	snprintf(path, sizeof(path), FILE_SET_LINK "/%.*s", NAME_LONGEST, e->name);
 	if (fstatat(dir, path, &st, AT_SYMLINK_NOFOLLOW) || (st.st_mode & 07777) != o->mode ||
 		(o->uid != (uid_t)-1 && st.st_uid != o->uid) ||
 		(o->gid != (gid_t)-1 && st.st_gid != o->gid))
@@ -530,16 +529,17 @@ static int write_generation(const struct file_set *f, int dir, const struct file
 static int flip_data(
 	const struct file_set *f, int dir, const char *name, bool sync, char why[FILE_WHY])
 {
-	char temporary[sizeof("." DATA ".pullet-") + HEX]; /* as file_clean() knows it */
+	char temporary[sizeof("." FILE_SET_LINK ".pullet-") + HEX]; /* as file_clean() knows it */
 	int r;
 
-	snprintf(temporary, sizeof(temporary), "." DATA ".pullet-%016" PRIx64, f->sys->random());
+	snprintf(temporary, sizeof(temporary), "." FILE_SET_LINK ".pullet-%016" PRIx64,
+		f->sys->random());
 	if (sync && f->sys->fsync(dir))
 		return explain_set(f, why, errno, "cannot bring to the disk", NULL, NULL);
 	if (f->sys->symlinkat(name, dir, temporary))
 		return explain_set(f, why, errno, "cannot make", temporary, NULL);
-	if (f->sys->renameat(dir, temporary, dir, DATA)) {
-		r = explain_set(f, why, errno, "cannot replace", DATA, NULL);
+	if (f->sys->renameat(dir, temporary, dir, FILE_SET_LINK)) {
+		r = explain_set(f, why, errno, "cannot replace", FILE_SET_LINK, NULL);
 		f->sys->unlinkat(dir, temporary, 0);
 		return r;
 	}

@@ -27,6 +27,7 @@
 
 #define FILE_SET_MAX 1000 /* files of a set */
 #define FILE_SET_KEEP 3   /* generations, the visible one included */
+#define FILE_SET_LINK "..data"
 /* and 16 hexadecimal digits: a set that is being validated, in DIR */
 #define FILE_SET_CHECKED "..check-"
 

@@ -3,6 +3,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
@@ -85,6 +86,11 @@ class Case(harness.Case):
     def add(self, name, text='n: 1\n', **more):
         self.origin.put(f'/{name}.yaml', text)
         self.settings['configs'][name] = {'from': [{'server': 'main', 'path': f'/{name}.yaml'}], 'file': self.path(f'out/{name}.yaml'), **HOUR, **more}
+
+    def add_set(self, name):
+        self.add(name, dir=self.path(f'out/{name}'))
+        config = self.settings['configs'][name]
+        config['from'][0]['as'] = os.path.basename(config.pop('file'))
 
     def text(self):
         return json.dumps(self.settings)  # which is YAML
@@ -233,6 +239,32 @@ class Reload(Case):
         self.agent = agent = Agent(self, self.text())
         agent.log.wait('pull failed: nothing is published yet config=web')
         self.assertEqual(self.read('out/web.yaml'), b'n: 2\n')
+
+    def test_a_set_that_comes_back_where_nothing_is_left_is_shown_without_a_server(self):
+        self.add_set('web')
+        self.add('other')
+        agent = self.begin()
+        web = self.settings['configs'].pop('web')
+        self.hup('removed="1: web"')
+        agent.stop()
+        self.origin.close()
+        self.settings['configs'] = {'web': web}
+        shutil.rmtree(self.path('out/web'))  # as a restart of the host does to what lies in memory
+        self.agent = agent = Agent(self, self.text())
+        agent.log.wait('started from the last known good config=web generation=1')
+        self.assertEqual(self.read('out/web/web.yaml'), b'n: 1\n')
+
+    def test_a_set_that_comes_back_leaves_a_newer_one(self):
+        self.add_set('web')
+        agent = self.begin()
+        self.rename('web', 'other')
+        agent.log.wait('published config=other generation=1 ')
+        self.origin.put('/web.yaml', 'n: 2\n')
+        agent.refresh('other')
+        self.origin.close()
+        self.rename('other', 'web')
+        agent.log.wait('the config was gone meanwhile: .* config=web generation=1 ')
+        self.assertEqual(self.read('out/web/web.yaml'), b'n: 2\n')
 
     def test_a_config_that_comes_back_shows_what_it_had_where_the_server_has_that(self):
         agent = self.renamed()
