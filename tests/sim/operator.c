@@ -436,12 +436,14 @@ static size_t find_order(int (*act)(struct order *o, char why[FILE_WHY]))
 	return i;
 }
 
-/* Until what was decided is known: it is read with the state directory, at a pull. */
+/* Until the config is there, a reload may wait, and what was decided is known: it is read with the
+ * state directory, at a pull. */
 static void insist(void *arg, uint64_t i)
 {
 	struct subject *s = arg;
+	int r = s->host->state == HOST_UP ? order(s, i) : 0;
 
-	if (s->host->state == HOST_UP && order(s, i) == -ENODATA)
+	if (r == -ESRCH || r == -ENODATA)
 		world_at(world.now_us + GRACE_US, insist, s, i);
 }
 
