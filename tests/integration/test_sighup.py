@@ -811,10 +811,11 @@ class Reload(Case):
         agent = self.begin()
         agent.refresh('c999')
         asked = {name: self.asked(name) for name in self.settings['configs']}
-        for n in (1, 2):
+        took = 1 << 30  # the best of three: other tests may have the processors
+        for n in (1, 2, 3):
             self.settings['configs']['c500']['jitter'] = f'{n}%'
             self.assertIn('unchanged=999 changed="1: c500"', self.hup())
-            took = int(re.search(r'after_ms=(\d+)', agent.log.wait('the new configuration runs', agent.log.count - 1))[1])
+            took = min(took, int(re.search(r'after_ms=(\d+)', agent.log.wait('the new configuration runs', agent.log.count - 1))[1]))
         began = time.monotonic()
         self.agent_checks()
         check_ms = 1000 * (time.monotonic() - began)
