@@ -70,6 +70,16 @@ class Counting(Suite):
                 os.rmdir(self.path('was'))
         self.assertEqual(self.last('print("0 passed, 1 failed")\nraise SystemExit(1)\n', args=('--again',)), (1, '0 passed, 1 failed'))
 
+    def test_of_what_failed_only_the_cases_that_did_are_run_once_more(self):
+        text = (HEAD + f'import os\nwas = {self.path("was")!r}\nclass C(harness.Case):\n    def test_good(self):\n        self.assertFalse(os.path.exists(was))\n'
+                '    def test_late(self):\n        if not os.path.exists(was):\n            os.mkdir(was)\n            self.fail("too slow")\n'
+                'class D(harness.Case):\n    def test_late(self):\n        pass\nharness.main()\n')
+        status, said = self.run_program(text, args=('--again',))
+        self.assertEqual((status, said.splitlines()[-1]), (0, '3 passed, 0 failed'))
+        self.assertRegex(said, r'retry    2 passed   1 failed.*(?s:.*)once more, alone:\n  ok       1 passed   0 failed.*program.py C.test_late\n')
+        os.rmdir(self.path('was'))
+        self.assertEqual(self.last(text.replace('os.mkdir(was)', 'pass'), args=('--again',)), (1, '2 passed, 1 failed'))
+
     def test_where_nothing_may_be_skipped_it_is_a_failure(self):
         for name, value in (('CI', 'true'), ('PULLET_NO_SKIPS', '1')):
             status, said = self.run_program(r'print("ok 1 - a\nok 2 - b # SKIP no disk")', **{name: value})
