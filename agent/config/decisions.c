@@ -278,7 +278,8 @@ int decisions_adopt(struct config *c, const struct version *v)
 	else if (v->decisions)
 		r = (decided = calloc(1, sizeof(*decided))) ? 0 : -ENOMEM;
 	if (decided)
-		r = ledger_adopt_decisions(c->decisions.ledger, v->generation, decided, v->sha256);
+		r = ledger_adopt_decisions(
+			c->decisions.ledger, v->generation, decided, v->sha256, true);
 	ledger_free(decided);
 	if (r < 0)
 		log_err("the decisions in the state file are not known", "config",
@@ -286,29 +287,17 @@ int decisions_adopt(struct config *c, const struct version *v)
 	return r;
 }
 
-/* Overrides may have ended while the version was checked: only an operator's change those of the
- * ledger. */
-static int keep_overrides(struct config *c)
-{
-	if (c->step.decision.origin == ORIGIN_OPERATOR ||
-		c->step.decision.row == ROW_SAVED_IS_SHOWN)
-		return 0;
-	return ledger_copy_overrides(c->step.decided, c->decisions.ledger);
-}
-
 void decisions_record(struct config *c, uint64_t generation, const char *sha256)
 {
-	int r;
+	/* they may have ended while the version was checked: only an operator's change those of the
+	 * ledger */
+	bool with_overrides = c->step.decision.origin == ORIGIN_OPERATOR ||
+			      c->step.decision.row == ROW_SAVED_IS_SHOWN;
 
 	if (!c->step.decided)
 		return;
-	r = keep_overrides(c);
-	if (r == 0)
-		r = ledger_adopt_decisions(
-			c->decisions.ledger, generation, c->step.decided, sha256);
-	if (r < 0)
-		log_err("out of memory: what was decided is known after a restart only", "config",
-			c->settings->name);
+	ledger_adopt_decisions(
+		c->decisions.ledger, generation, c->step.decided, sha256, with_overrides);
 	ledger_free(c->step.decided);
 	c->step.decided = NULL;
 }

@@ -67,16 +67,13 @@ static void entry_fini(void *entry, const struct field *fields)
 	}
 }
 
-/* One entry more at the end of a list: zeroed; or NULL. */
-static void *append_entry(void **list, size_t *count, size_t size)
+/* One entry more at the end of a list, which has room for `max` when it has any: zeroed; or NULL.
+ */
+static void *append_entry(void **list, size_t *count, size_t max, size_t size)
 {
-	char *grown = realloc(*list, (*count + 1) * size);
-
-	if (!grown)
-		return NULL;
-	*list = grown;
-	memset(grown + *count * size, 0, size);
-	return grown + (*count)++ * size;
+	if (!*list)
+		*list = calloc(max, size);
+	return *list ? memset((char *)*list + (*count)++ * size, 0, size) : NULL;
 }
 
 static void remove_entry(
@@ -151,7 +148,7 @@ static int parse_entries(const struct node *root, const char *name, void **list,
 	if (!n || n->type != NODE_LIST || n->count > max)
 		return -EBADMSG;
 	for (n = n->first; n && r == 0; n = n->next) {
-		void *entry = append_entry(list, count, size);
+		void *entry = append_entry(list, count, max, size);
 
 		r = entry ? parse_entry(n, fields, entry) : -ENOMEM;
 	}
@@ -432,24 +429,28 @@ bool ledger_raise_revs(struct ledger *l, const uint64_t revs[LEDGER_MAX_LAYERS])
 
 /* ---- verdicts ---- */
 
+/* Takes it, in the place of one about the same bytes, or of the oldest; there is a list. */
+static void put_verdict(struct ledger *l, const struct ledger_verdict *v)
+{
+	ledger_forgive(l, v->sha256);
+	if (l->verdict_count == LEDGER_MAX_VERDICTS)
+		remove_verdict(l, 0);
+	l->verdicts[l->verdict_count++] = *v;
+}
+
 int ledger_reject(struct ledger *l, const char *sha256, const char *check, const char *checks,
 	int64_t now_ms, const char *why)
 {
 	struct ledger_verdict v = {
 		strdup(sha256), strdup(check), strdup(checks), strdup(why), now_ms};
-	void *list;
 
-	ledger_forgive(l, sha256);
-	if (l->verdict_count == LEDGER_MAX_VERDICTS)
-		remove_verdict(l, 0);
-	list = l->verdicts;
-	if (!v.sha256 || !v.check || !v.checks || !v.why ||
-		!append_entry(&list, &l->verdict_count, sizeof(v))) {
+	if (!l->verdicts)
+		l->verdicts = calloc(LEDGER_MAX_VERDICTS, sizeof(v));
+	if (!v.sha256 || !v.check || !v.checks || !v.why || !l->verdicts) {
 		entry_fini(&v, verdict_fields);
 		return -ENOMEM;
 	}
-	l->verdicts = list;
-	l->verdicts[l->verdict_count - 1] = v;
+	put_verdict(l, &v);
 	return 0;
 }
 
@@ -553,7 +554,7 @@ int ledger_override(struct ledger *l, const char *key, const char *value, int64_
 	if (l->override_count == LEDGER_MAX_OVERRIDES)
 		r = -ENOSPC;
 	else if (o.key && o.value && o.by && o.reason &&
-		 append_entry(&list, &l->override_count, sizeof(o)))
+		 append_entry(&list, &l->override_count, LEDGER_MAX_OVERRIDES, sizeof(o)))
 		r = 0;
 	if (r) {
 		entry_fini(&o, override_fields);
@@ -647,32 +648,55 @@ int ledger_copy_overrides(struct ledger *l, const struct ledger *from)
 	return r;
 }
 
-int ledger_adopt_decisions(
-	struct ledger *l, uint64_t generation, struct ledger *decided, const char *sha256)
+/* They leave `from`. */
+static void move_verdicts(struct ledger *l, struct ledger *from)
+{
+	if (!l->verdicts) {
+		l->verdicts = from->verdicts;
+		l->verdict_count = from->verdict_count;
+		from->verdicts = NULL;
+	} else {
+		for (size_t i = 0; i < from->verdict_count; i++)
+			put_verdict(l, &from->verdicts[i]);
+	}
+	from->verdict_count = 0;
+}
+
+static bool move_revs(struct ledger *l, struct ledger *from)
+{
+	if (l->revs || !from->revs)
+		return from->revs && ledger_raise_revs(l, from->revs);
+	l->revs = from->revs;
+	from->revs = NULL;
+	return true;
+}
+
+static void move_pinned_bytes(struct ledger *l, struct ledger *from)
+{
+	free(l->pin.sha256);
+	l->pin.sha256 = from->pin.sha256;
+	from->pin.sha256 = NULL;
+}
+
+bool ledger_adopt_decisions(struct ledger *l, uint64_t generation, struct ledger *decided,
+	const char *sha256, bool with_overrides)
 {
 	bool changed = l->override_count || decided->override_count || decided->verdict_count;
-	int r;
 
 	if (generation <= l->generation)
-		return 0;
-	swap_overrides(l, decided); /* first, and without memory: those of the next version */
-	r = decided->revs ? ledger_reserve_revs(l) : 0;
+		return false;
+	if (with_overrides)
+		swap_overrides(l, decided);
 	changed |= ledger_forgive(l, sha256);
-	for (size_t i = 0; r == 0 && i < decided->verdict_count; i++) {
-		const struct ledger_verdict *v = &decided->verdicts[i];
-
-		r = ledger_reject(l, v->sha256, v->check, v->checks, v->at_ms, v->why);
-	}
-	if (r == 0 && l->pin.by && decided->pin.by) {
+	move_verdicts(l, decided);
+	if (l->pin.by && decided->pin.by) {
+		move_pinned_bytes(l, decided);
 		changed = true;
-		r = ledger_pin(l, l->pin.until_ms, l->pin.by, l->pin.reason, sha256);
 	}
-	if (r)
-		return r;
-	changed |= ledger_raise_revs(l, ledger_revs(decided));
+	changed |= move_revs(l, decided);
 	l->generation = generation;
 	if (decided->proven != generation)
 		return changed;
 	l->proven = generation;
-	return 1;
+	return true;
 }

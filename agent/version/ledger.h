@@ -63,12 +63,12 @@ struct ledger {              /* read freely; change through the calls */
 int ledger_write(const struct ledger *l, struct buffer *out);
 /* Reads such an object. 0, -EBADMSG or -ENOMEM. */
 int ledger_read(const char *text, size_t len, struct ledger **ret_ledger);
-/* Takes over the decisions in the state file of a generation with these bytes: its overrides, which
- * leave `decided` and are there without memory, too; higher revs and verdicts; drops other verdicts
- * about the bytes; moves a pin with them. 1: the ledger has changed; 0: it is newer than that state
- * file, or nothing was decided; or -ENOMEM. */
-int ledger_adopt_decisions(
-	struct ledger *l, uint64_t generation, struct ledger *decided, const char *sha256);
+/* Takes over the decisions in the state file of a generation with these bytes: its overrides, if
+ * wanted, higher revs, and verdicts, all of which leave `decided`; drops other verdicts about the
+ * bytes; moves a pin with them. Needs no memory: once the version is there, this is known. True:
+ * the ledger has changed; false: it is newer than that state file, or nothing was decided. */
+bool ledger_adopt_decisions(struct ledger *l, uint64_t generation, struct ledger *decided,
+	const char *sha256, bool with_overrides);
 /* Reads the ledger in the directory; none is an empty one. -EBADMSG: it is damaged, *ret is
  * empty. -EIO: it was not read, which may pass (file_error_may_pass()), *ret is empty. -ENOMEM,
  * -EMFILE, -ENFILE: the same, and nothing was returned. */

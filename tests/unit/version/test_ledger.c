@@ -691,7 +691,7 @@ static void adopt__of_what_is_newer__takes_overrides_verdicts_and_higher_revs(vo
 	l->revs[1] = 9;
 	assert_int_equal(ledger_reject(l, "new", "probe", "", 2500, "it was bad"), 0);
 	decide(&decided);
-	assert_int_equal(ledger_adopt_decisions(l, 14, &decided, "new"), 1);
+	assert_int_equal(ledger_adopt_decisions(l, 14, &decided, "new", true), 1);
 	assert_int_equal(l->override_count, 1);
 	assert_string_equal(l->overrides[0].value, "warn");
 	assert_null(ledger_find_verdict(l, "new", "")); /* it stands now */
@@ -699,7 +699,7 @@ static void adopt__of_what_is_newer__takes_overrides_verdicts_and_higher_revs(vo
 	assert_string_equal(ledger_find_verdict(l, "bb", "")->why, "no answer");
 	assert_true(l->revs[0] == 7 && l->revs[1] == 9 && l->revs[LEDGER_MAX_LAYERS - 1] == 4);
 	assert_true(l->pin.by && l->notified == 12 && l->proven == 11 && l->generation == 14);
-	assert_int_equal(ledger_adopt_decisions(l, 14, &decided, "new"), 0);
+	assert_int_equal(ledger_adopt_decisions(l, 14, &decided, "new", true), 0);
 	ledger_forgive(&decided, "old");
 	while (decided.override_count)
 		ledger_drop_override(&decided, decided.overrides[0].key);
@@ -769,8 +769,8 @@ static void adopt__of_what_was_decided_under_a_pin__pins_the_new_bytes(void **st
 
 	(void)state;
 	fill(l);
-	assert_int_equal(ledger_pin(decided, 1, "uid 1", "other", "5e"), 0);
-	assert_int_equal(ledger_adopt_decisions(l, 14, decided, "new"), 1);
+	assert_int_equal(ledger_pin(decided, 1, "uid 1", "other", "new"), 0);
+	assert_int_equal(ledger_adopt_decisions(l, 14, decided, "new", true), 1);
 	assert_string_equal(l->pin.sha256, "new");
 	assert_string_equal(l->pin.by, "uid 0");
 	assert_string_equal(l->pin.reason, "release");
@@ -785,11 +785,11 @@ static void adopt__of_what_was_decided_without_a_pin__leaves_the_pin(void **stat
 
 	(void)state;
 	fill(l);
-	assert_int_equal(ledger_adopt_decisions(l, 14, decided, "new"), 1);
+	assert_int_equal(ledger_adopt_decisions(l, 14, decided, "new", true), 1);
 	assert_string_equal(l->pin.sha256, "5e");
 	assert_int_equal(ledger_pin(decided, 1, "uid 1", "other", "5e"), 0);
 	ledger_unpin(l);
-	ledger_adopt_decisions(l, 15, decided, "new");
+	ledger_adopt_decisions(l, 15, decided, "new", true);
 	assert_null(l->pin.by);
 	ledger_free(l);
 	ledger_free(decided);
@@ -801,9 +801,9 @@ static void adopt__of_the_proven_one__is_proven(void **state)
 
 	(void)state;
 	decided->proven = 14;
-	assert_int_equal(ledger_adopt_decisions(l, 13, decided, "new"), 0);
+	assert_int_equal(ledger_adopt_decisions(l, 13, decided, "new", true), 0);
 	assert_int_equal(l->proven, 0);
-	assert_int_equal(ledger_adopt_decisions(l, 14, decided, "new"), 1);
+	assert_int_equal(ledger_adopt_decisions(l, 14, decided, "new", true), 1);
 	assert_int_equal(l->proven, 14);
 	ledger_free(l);
 	ledger_free(decided);
@@ -814,11 +814,12 @@ static void adopt__of_what_decided_nothing__has_nothing_to_be_written(void **sta
 	struct ledger *l = load(), decided = {.generation = 0};
 
 	(void)state;
-	assert_int_equal(ledger_adopt_decisions(l, 14, &decided, "new"), 0);
+	assert_int_equal(ledger_adopt_decisions(l, 14, &decided, "new", true), 0);
 	assert_int_equal(l->generation, 14);
 	assert_int_equal(ledger_reject(l, "new", "probe", "", 2500, "it was bad"), 0);
-	assert_int_equal(ledger_adopt_decisions(l, 15, &decided, "new"), 1); /* it stands now */
-	assert_int_equal(ledger_adopt_decisions(l, 16, &decided, "new"), 0);
+	assert_int_equal(
+		ledger_adopt_decisions(l, 15, &decided, "new", true), 1); /* it stands now */
+	assert_int_equal(ledger_adopt_decisions(l, 16, &decided, "new", true), 0);
 	ledger_free(l);
 }
 
@@ -832,7 +833,7 @@ static void adopt__of_what_is_not_newer__changes_nothing(void **state)
 	decide(&decided);
 	for (uint64_t generation = 14; generation < 16; generation++) {
 		l->generation = same->generation = generation;
-		assert_int_equal(ledger_adopt_decisions(l, 14, &decided, "new"), 0);
+		assert_int_equal(ledger_adopt_decisions(l, 14, &decided, "new", true), 0);
 		assert_same(l, same);
 	}
 	ledger_forgive(&decided, "old");
