@@ -31,6 +31,7 @@ class History(Case):
         self.agent = harness.Agent(self, self.config(self.url + '/web.yaml', '    interval: 1h\n', push=f'push: [{{endpoint: {self.endpoint}}}]\n'))
         self.agent.log.wait('published config=web generation=1')
         harness.Case.until(self, lambda: '"state":"connected"' in self.agent.get('/v1/status')[1], 'the push channel is connected')
+        self.do('refresh', 'web', '--wait')  # behind the pull of a channel that is connected
         self.put('n: 2\n')  # the origin pushes it
         self.agent.log.wait('published config=web generation=2')
         self.put('n: 3\n')

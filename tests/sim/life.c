@@ -20,6 +20,7 @@
 #include "tests/sim/subject.h"
 #include "tests/sim/world.h"
 
+#define LAST_CHANGES 8 /* of each document, when all is healed */
 #define SECOND_US 1000000ull
 #define LONGEST_HOLD_US (90 * SECOND_US)
 
@@ -82,6 +83,8 @@ static void change_document(void)
 	struct subject *s = draw_subject();
 	struct site_document *d = s->layers[world_random(STREAM_SERVER, s->layer_count - 1)];
 
+	if (d->count > SITE_MAX_VERSIONS - LAST_CHANGES)
+		return;
 	if (life.scenario.servers_s && world_once_in(STREAM_SERVER, 4))
 		site.rollout = (unsigned)world_random(STREAM_SERVER, SITE_ROLLOUTS - 1);
 	if (world_once_in(STREAM_SERVER, life.scenario.restores))

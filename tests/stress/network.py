@@ -87,7 +87,7 @@ class Network(harness.Case):
 
     def begin(self, seed=None):
         self.put()
-        self.program, self.url, endpoint = self.serve('--heartbeat', f'{HEARTBEAT_S * 1000:.0f}ms')
+        self.program, self.url, endpoint = self.serve('--heartbeat', f'{HEARTBEAT_S * 1000:.0f}ms', '--http-name', 'config.test')
         self.ports = [self.url.rsplit(':', 1)[1], endpoint.rsplit(':', 1)[1]]
         env, url = {}, self.url.replace('127.0.0.1', 'config.test')
         if seed:
