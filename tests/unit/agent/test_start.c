@@ -13,6 +13,7 @@
 
 #include <cmocka.h>
 
+#include "httpd/listen.h"
 #include "tests/unit/fixture/captured.h"
 #include "tests/unit/fixture/pulletd.h"
 
@@ -108,6 +109,42 @@ static void second_agent__at_the_same_socket__does_not_start(void **state)
 	assert_shows(command.err, "cannot serve the control API why=");
 	assert_int_equal(second_code, 1);
 	assert_answer(0, 200, "ok"); /* the first one has it still */
+}
+
+static void see_it_start(int printed)
+{
+	log_has(printed, "started version", 1);
+}
+
+/* As the copy of a killed agent does that was about to start a program: it has the socket until the
+ * next agent has asked who is there. */
+static void hold_socket(int ready)
+{
+	struct pollfd asked = {.fd = listen_unix(place("run/control.sock")), .events = POLLIN};
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	_exit(listen(asked.fd, 8) || write(ready, "", 1) != 1 || poll(&asked, 1, -1) != 1);
+}
+
+static void socket__that_a_killed_agents_copy_has_for_a_moment__is_waited_for(void **state)
+{
+	int ends[2], status = -1;
+	char byte;
+	pid_t pid;
+
+	(void)state;
+	put_settings("", WEB);
+	assert_int_equal(mkdir(place("run"), 0750), 0);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0)
+		hold_socket(ends[1]);
+	close(ends[1]);
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	close(ends[0]);
+	run_with(see_it_start);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
 }
 
 static void state__that_cannot_be_written__is_named(void **state)
@@ -452,11 +489,6 @@ static void see_what_is_withdrawn(int printed)
 	log_has(printed, "withdrew snapshots that no config has any more snapshots=1", 1);
 }
 
-static void see_it_start(int printed)
-{
-	log_has(printed, "started version", 1);
-}
-
 static void once__keeps_snapshots_of_others__and_a_start_withdraws_them(void **state)
 {
 	(void)state;
@@ -658,6 +690,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(second_agent__of_the_same_state__does_not_start),
 		CASE(second_agent__at_the_same_socket__does_not_start),
+		CASE(socket__that_a_killed_agents_copy_has_for_a_moment__is_waited_for),
 		CASE(state__that_cannot_be_written__is_named),
 		CASE(limit_of_descriptors__that_is_too_low__is_an_invalid_configuration),
 		CASE(threads__that_are_short__are_said_to_be),
