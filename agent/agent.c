@@ -525,9 +525,14 @@ int agent_prepare(struct agent *a, const struct settings *new, const struct sett
 
 int agent_log_shortage(int error)
 {
-	log_err("cannot start: memory, file descriptors or threads are short: raise the limits "
-		"(LimitNOFILE, MemoryMax, TasksMax)",
-		"why", strerror(-error));
+	if (error == -EPERM || error == -ENOSYS)
+		log_err("cannot start: a timer, a signal or a thread is denied: allow the system "
+			"call in the sandbox (seccomp), or use a kernel that has it",
+			"why", strerror(-error));
+	else
+		log_err("cannot start: memory, file descriptors or threads are short: raise the "
+			"limits (LimitNOFILE, MemoryMax, TasksMax)",
+			"why", strerror(-error));
 	return error;
 }
 

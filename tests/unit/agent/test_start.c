@@ -10,6 +10,7 @@
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 
 #include <cmocka.h>
 
@@ -194,6 +195,33 @@ static void threads__that_are_short__are_said_to_be(void **state)
 	assert_shows(command.err,
 		"cannot start: memory, file descriptors or threads are short: raise the limits "
 		"(LimitNOFILE, MemoryMax, TasksMax) why=\"Cannot allocate memory\"\n");
+}
+
+static int timer_error; /* 0 = there are timers */
+
+int timerfd_create(int clock, int flags)
+{
+	if (timer_error) {
+		errno = timer_error;
+		return -1;
+	}
+	return (int)syscall(SYS_timerfd_create, clock, flags);
+}
+
+/* No limit that is raised would help. */
+static void timers__that_a_sandbox_denies__are_no_shortage(void **state)
+{
+	(void)state;
+	put_settings("", WEB);
+	timer_error = EPERM;
+	RUN(run_pulletd, "pulletd", "-c", settings_path, "--once");
+	timer_error = 0;
+	assert_int_equal(command.code, 1);
+	assert_shows(command.err,
+		"cannot start: a timer, a signal or a thread is denied: allow the system call in "
+		"the sandbox (seccomp), or use a kernel that has it why=\"Operation not "
+		"permitted\"\n");
+	assert_null(strstr(command.err, "raise"));
 }
 
 static void signals__that_it_could_not_hear__keep_it_from_starting(void **state)
@@ -694,6 +722,7 @@ int main(void)
 		CASE(state__that_cannot_be_written__is_named),
 		CASE(limit_of_descriptors__that_is_too_low__is_an_invalid_configuration),
 		CASE(threads__that_are_short__are_said_to_be),
+		CASE(timers__that_a_sandbox_denies__are_no_shortage),
 		CASE(signals__that_it_could_not_hear__keep_it_from_starting),
 		CASE(configuration__by_a_relative_path__is_named_with_its_directory),
 		CASE(configuration__of_the_environment__counts_unless_one_is_named),
