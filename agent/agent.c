@@ -6,6 +6,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +29,8 @@
 #include "base/worker.h"
 
 #define CHECK_NICE 5 /* a third of the weight of the others, where both want a processor */
+#define ADDRESS_WAIT_MS 1000
+#define ADDRESS_PAUSE_MS 10
 
 /* ---- directories ---- */
 
@@ -522,9 +525,14 @@ int agent_prepare(struct agent *a, const struct settings *new, const struct sett
 
 int agent_log_shortage(int error)
 {
-	log_err("cannot start: memory, file descriptors or threads are short: raise the limits "
-		"(LimitNOFILE, MemoryMax, TasksMax)",
-		"why", strerror(-error));
+	if (error == -EPERM || error == -ENOSYS)
+		log_err("cannot start: a timer, a signal or a thread is denied: allow the system "
+			"call in the sandbox (seccomp), or use a kernel that has it",
+			"why", strerror(-error));
+	else
+		log_err("cannot start: memory, file descriptors or threads are short: raise the "
+			"limits (LimitNOFILE, MemoryMax, TasksMax)",
+			"why", strerror(-error));
 	return error;
 }
 
@@ -598,11 +606,25 @@ int agent_open(struct agent *a, const struct settings *settings)
 	return 0;
 }
 
+/* Waits for addresses that are in use: a program that a killed agent was about to start has them
+ * for a moment. */
+static int start_control(struct agent *a, char why[FILE_WHY])
+{
+	uint64_t until_ms = sys_real.now_ms() + ADDRESS_WAIT_MS;
+	int r = control_start(&a->control_env, &a->control, why);
+
+	while (r == -EADDRINUSE && sys_real.now_ms() < until_ms) {
+		poll(NULL, 0, ADDRESS_PAUSE_MS);
+		r = control_start(&a->control_env, &a->control, why);
+	}
+	return r;
+}
+
 /* Starts the control API, the push channel and the messages to systemd. */
 static int start_channels(struct agent *a)
 {
 	char why[FILE_WHY];
-	int r = control_start(&a->control_env, &a->control, why);
+	int r = start_control(a, why);
 
 	if (r) {
 		log_err("cannot serve the control API", "why", why);

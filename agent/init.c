@@ -43,6 +43,7 @@ int init_run(void)
 
 	if (getpid() != 1)
 		return -1;
+	log_share_format(); /* the agent reads the configuration, and is killed */
 	sigfillset(&all);
 	sigprocmask(SIG_SETMASK, &all, &before);
 	child = fork();

@@ -241,8 +241,11 @@ static int test_settings(const char *path)
 {
 	struct settings *settings = NULL;
 	size_t missing = 0;
-	const struct settings_reading how = {
-		.report = report_tested, .look = count_missing, .look_all = true, .arg = &missing};
+	const struct settings_reading how = {.report = report_tested,
+		.look = count_missing,
+		.look_all = true,
+		.twins = count_missing,
+		.arg = &missing};
 
 	if (settings_load_with(path, &how, &settings))
 		return EXIT_BAD_CONFIG;
@@ -340,6 +343,7 @@ int main(int argc, char **argv)
 	struct missing missing = {0};
 	const struct settings_reading how = {.report = report_plain,
 		.look = keep_missing,
+		.twins = keep_missing,
 		.arg = &missing,
 		.opens = watched_files_add,
 		.opens_arg = &a.files_read};

@@ -217,7 +217,9 @@ const char *pullet_explain(const char *config_or_path, int error, char *text, si
 		snprintf(path, sizeof(path), "%s", config_or_path);
 	else
 		snprintf(path, sizeof(path), "%s/%s.snap", dir, config_or_path);
-	if (error == -EACCES)
+	if (error == -EINVAL && !config_or_path[0])
+		snprintf(text, size, "the name of the config is empty");
+	else if (error == -EACCES)
 		explain_forbidden(path, !is_path, text, size);
 	else if (error == -ENOENT && is_path)
 		snprintf(text, size, "there is no snapshot at this path");

@@ -198,9 +198,11 @@ int pullet_wait(struct pullet *p, int timeout_ms);
 /* A descriptor for an event loop (epoll, poll, libuv, libevent, asyncio): readable when there may
  * be another version, the config was withdrawn or came back, or there is a first version (the agent
  * may be started later); also once at the beginning, and now and then for nothing, but not for an
- * age that grows. Call pullet_refresh() once when it is readable, which drains it. No version is
- * missed, whenever it comes. 0 or more, the same one each time, or -errno: -EMFILE (no descriptor
- * is free, or the user's fs.inotify.max_user_instances are in use), -ENOMEM.
+ * age that grows, nor where the path leads elsewhere and the file stays as it was (a symlink on it
+ * is changed, a directory renamed or mounted over): where that happens call pullet_refresh() by a
+ * timer, which sees it. Call pullet_refresh() once when it is readable, which drains it. No version
+ * is missed, whenever it comes. 0 or more, the same one each time, or -errno: -EMFILE (no
+ * descriptor is free, or the user's fs.inotify.max_user_instances are in use), -ENOMEM.
  * The handle owns it: poll it in any thread, do not read or close it; pullet_close() closes it, so
  * take it out of the loop before. If the program closed it anyway, as closefrom(3) does,
  * pullet_refresh() returns -EBADF and this opens another one; a reused number is not touched.

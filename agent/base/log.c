@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -37,13 +38,24 @@ static const struct {
 };
 
 static _Atomic enum log_level threshold = LOG_LEVEL_INFO;
-static _Atomic enum log_format style = LOG_FORMAT_TEXT;
+static _Atomic enum log_format own_style = LOG_FORMAT_TEXT, *style = &own_style;
 static _Atomic enum log_reader reader = LOG_READER_JOURNAL;
 
 void log_setup(enum log_level level, enum log_format format)
 {
 	threshold = level;
-	style = format;
+	*style = format;
+}
+
+void log_share_format(void)
+{
+	void *page = mmap(
+		NULL, sizeof(own_style), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+
+	if (page == MAP_FAILED)
+		return;
+	style = page;
+	*style = own_style;
 }
 
 /* systemd says which device and inode its journal reads. */
@@ -202,7 +214,7 @@ static void write_bare_line(enum log_level level, const char *message)
 	int len;
 
 	write_prefix(prefix, level);
-	if (style == LOG_FORMAT_JSON)
+	if (*style == LOG_FORMAT_JSON)
 		len = snprintf(line, sizeof(line), "{\"level\":\"%s\",\"message\":\"%.*s\"}\n",
 			levels[level].name, (int)strcspn(message, "\"\\"), message);
 	else
@@ -220,7 +232,7 @@ void log_line(enum log_level level, const char *message, ...)
 		return;
 	buffer_init(&b, 16 * LINE);
 	va_start(pairs, message);
-	if (style == LOG_FORMAT_JSON)
+	if (*style == LOG_FORMAT_JSON)
 		append_json_line(&b, level, message, pairs);
 	else
 		append_text_line(&b, level, message, pairs);
@@ -232,14 +244,14 @@ void log_line(enum log_level level, const char *message, ...)
 	}
 	if (b.error) { /* far too long: the message alone */
 		buffer_clear(&b);
-		if (style == LOG_FORMAT_JSON) {
+		if (*style == LOG_FORMAT_JSON) {
 			begin_json_line(&b, level, message);
 			json_writer_end_object(&b);
 		} else {
 			begin_text_line(&b, level, message);
 		}
 	}
-	if (style == LOG_FORMAT_TEXT && b.len >= LINE)
+	if (*style == LOG_FORMAT_TEXT && b.len >= LINE)
 		b.len = LINE - 1;
 	if (b.data) {
 		b.data[b.len] = '\n'; /* in place of the NUL */

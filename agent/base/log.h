@@ -28,6 +28,9 @@ enum log_reader { LOG_READER_JOURNAL, LOG_READER_TERMINAL, LOG_READER_FILE };
 void log_find_reader(void);
 /* Sets level and format; may be called again at any time. */
 void log_setup(enum log_level level, enum log_format format);
+/* Makes the format one with that of children that are forked from now on; once, before there are
+ * threads. Without memory each keeps its own. */
+void log_share_format(void);
 bool log_level_parse(const char *name, enum log_level *ret_level); /* err | warn | info | debug */
 
 /* Writes one line: the message, then pairs of key and value, all strings; NULL ends the list, a

@@ -225,6 +225,7 @@ struct status {
 	struct outage *outage;       /* that the last failure is a part of; NULL = of none */
 	int64_t error_wall_ms, published_wall_ms, confirmed_wall_ms;
 	int64_t failing_wall_ms; /* since when; 0 = the last run was good */
+	uint64_t failing_ms;     /* the same by the other clock */
 	uint64_t confirmed_ms;   /* 0 = not known, */
 	uint64_t started_ms;     /* then nobody knows more than this */
 	uint64_t resumed_ms;     /* after a suspension; 0 = never */

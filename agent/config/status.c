@@ -10,6 +10,8 @@
 
 #include "text/sentence.h"
 
+#define CLOCK_STEP_MS 1000 /* less is no step of the wall clock, which is also slewed */
+
 /* The last of the slowest pulls has not confirmed it; the time of a suspension does not count. */
 uint64_t config_stale_ms(const struct config *c)
 {
@@ -146,8 +148,10 @@ void config_report_failure(struct config *c, const char *what, const char *why)
 	free(c->status.error);
 	c->status.error = strdup(why[0] ? why : what);
 	c->status.error_wall_ms = c->env->sys->wall_ms();
-	if (!c->status.failing_wall_ms)
+	if (!c->status.failing_wall_ms) {
 		c->status.failing_wall_ms = c->status.error_wall_ms;
+		c->status.failing_ms = c->env->sys->now_ms();
+	}
 	if (!verdict)
 		events_note(c, EVENT_FAILED, sentence_or_null(kind_cause_name(cause_of_error(c))),
 			why[0] ? why : what);
@@ -223,15 +227,29 @@ static const struct version *shown_version(const struct config *c)
 
 static int64_t age_ms(struct config *c)
 {
+	uint64_t now_ms = c->env->sys->now_ms();
 	const struct version *v = shown_version(c);
-	int64_t age;
+	int64_t age, life_ms = (int64_t)(now_ms - c->status.started_ms);
 
 	if (v->generation == 0)
 		return -1;
 	if (c->status.confirmed_ms)
-		return (int64_t)(c->env->sys->now_ms() - c->status.confirmed_ms);
-	age = c->env->sys->wall_ms() - v->pulled_ms; /* an upper bound */
-	return age > 0 ? age : 0;
+		return (int64_t)(now_ms - c->status.confirmed_ms);
+	age = c->env->sys->wall_ms() -
+	      v->pulled_ms; /* an upper bound, by a clock that may be set */
+	return age > life_ms ? age : life_ms;
+}
+
+/* By the wall clock as it is now: it may have been set meanwhile. */
+static int64_t failing_since_ms(const struct config *c)
+{
+	int64_t noted_ms = c->status.failing_wall_ms, passed_ms, since_ms;
+
+	if (!noted_ms)
+		return 0;
+	passed_ms = (int64_t)(c->env->sys->now_ms() - c->status.failing_ms);
+	since_ms = c->env->sys->wall_ms() - passed_ms;
+	return llabs(since_ms - noted_ms) < CLOCK_STEP_MS ? noted_ms : since_ms;
 }
 
 /* waiting | ok | failing | stale; an expired signature makes it stale too. */
@@ -305,7 +323,7 @@ void config_status(struct config *c, struct config_status *ret_status)
 		.last_error = error_text(c),
 		.cause = cause_of_error(c),
 		.last_error_ms = c->status.error_wall_ms,
-		.failing_since_ms = c->status.failing_wall_ms,
+		.failing_since_ms = failing_since_ms(c),
 		.published_ms = shown == &c->current.version ? c->status.published_wall_ms
 							     : version_shown_ms(shown),
 		.confirmed_ms = c->status.confirmed_wall_ms,

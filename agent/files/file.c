@@ -104,12 +104,13 @@ static int write_whole(const struct sys *sys, int fd, const char *data, size_t l
 }
 
 /* A file system without modes (exFAT, CIFS) gives a new file its own: nothing is written to it. */
-static int refuse_wider_mode(int dir, int fd, const char *name, mode_t mode, char why[FILE_WHY])
+static int refuse_wider_mode(
+	const struct sys *sys, int dir, int fd, const char *name, mode_t mode, char why[FILE_WHY])
 {
 	char what[64];
 	struct stat st;
 
-	if (fstat(fd, &st))
+	if (sys->fstatat(fd, "", &st, AT_EMPTY_PATH))
 		return explain_file_error(why, "cannot look at", dir, name, errno);
 	if (!(st.st_mode & ~mode & 066))
 		return 0;
@@ -122,7 +123,7 @@ static int refuse_wider_mode(int dir, int fd, const char *name, mode_t mode, cha
 static int fill_temporary(const struct sys *sys, int dir, int fd, const char *name,
 	const void *data, size_t len, const struct file_options *o, char why[FILE_WHY])
 {
-	int r = refuse_wider_mode(dir, fd, name, o->mode, why);
+	int r = refuse_wider_mode(sys, dir, fd, name, o->mode, why);
 
 	if (r)
 		return r;

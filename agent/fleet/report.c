@@ -40,6 +40,10 @@ struct item {
 	bool applying;
 };
 
+#define SHARED_WHY                                                                                 \
+	"unless etcd was restored, another agent has the same name: give each its own with "       \
+	"report: host"
+
 struct report {
 	struct report_env env;
 	struct exchange_env exchange_env;
@@ -434,9 +438,7 @@ static void warn_shared(struct report *r)
 
 	r->shared = true;
 	if (log_limit_pass(&r->shared_limit, loop_now_ms(r->env.loop), r->key, &suppressed))
-		log_warn("this host's receipt was changed by another writer: unless etcd was "
-			 "restored, another agent has the same name: give each its own with "
-			 "report: host",
+		log_warn("this host's receipt was changed by another writer", "why", SHARED_WHY,
 			"server", r->server->name, "key", r->key, "repeated",
 			suppressed ? LOG_U64(suppressed) : NULL);
 }
@@ -833,7 +835,7 @@ void report_status(const struct report *r, struct report_status *ret_status)
 				      : REPORT_STARTING,
 		.key = r->key,
 		.error = r->error[0] ? r->error
-			 : r->shared ? "the key was changed by another writer"
+			 : r->shared ? "the key was changed by another writer: " SHARED_WHY
 				     : "",
 		.sent_ms = r->sent_ms,
 		.sent = r->sent,

@@ -59,9 +59,10 @@ enum report_state {
 
 struct report_status {
 	enum report_state state;
-	const char *key;   /* in etcd; of the first page */
-	const char *error; /* "" = none; in OK: the key was changed by another writer */
-	int64_t sent_ms;   /* wall clock: last written; 0 = never */
+	const char *key; /* in etcd; of the first page */
+	const char *
+		error; /* "" = none; in OK: the key was changed by another writer, and the remedy */
+	int64_t sent_ms; /* wall clock: last written; 0 = never */
 	uint64_t sent, failed, leases;
 };
 

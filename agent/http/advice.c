@@ -53,6 +53,9 @@ static const struct {
 	{UNTRUSTED(UNSPECIFIED), OTHER_NAME},
 
 	/* connections and answers */
+	{TEXT("thread failed to start"),
+		"the server's name is not looked up: raise the limit of processes (TasksMax, "
+		"pids.max)"},
 	{CODE(CURLE_COULDNT_RESOLVE_HOST),
 		"check the name in the url, and this host's resolver (/etc/resolv.conf)"},
 	{TEXT("Resolving timed out"), ADVICE_RESOLVER},

@@ -122,20 +122,14 @@ static void describe_failure(struct reception *in, const struct result_of_curl *
 		explain_curl_error(r, c, "");
 }
 
-/* There was no connection: it may be this host that has no thread to look the name up, or no
- * socket, which libcurl does not tell. */
-static void blame_host(struct http_client_response *r, const char *said)
+/* There was no connection: it may be this host that has no socket, which libcurl does not tell. */
+static void blame_host(struct http_client_response *r)
 {
 	char remedy[FILE_REMEDY];
 	int error;
 
 	if (r->sent || (r->result != HTTP_CLIENT_NETWORK && r->result != HTTP_CLIENT_PROTOCOL))
 		return;
-	if (strstr(said, "thread failed to start")) { /* another address may need no look-up */
-		snprintf(r->message, sizeof(r->message), "cannot look up the server's name: %s%s",
-			strerror(EAGAIN), sys_advice(EAGAIN));
-		return;
-	}
 	error = descriptors_try();
 	if (error == 0)
 		return;
@@ -201,5 +195,5 @@ void result_take(struct reception *in, const struct result_of_curl *c, const str
 	if (r->result == HTTP_CLIENT_OK)
 		return;
 	describe_failure(in, c);
-	blame_host(r, c->error);
+	blame_host(r);
 }

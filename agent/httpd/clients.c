@@ -24,7 +24,10 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+
+#include <linux/sockios.h>
 
 #include <event2/buffer.h>
 #include <event2/bufferevent.h>
@@ -37,6 +40,8 @@
 #define CROWDED_MS 500 /* the same while others want the place, or when it is busy */
 #define WRITE_MS 30000 /* a whole answer, and */
 #define WRITE_RATE 32  /* bytes a millisecond for its length */
+#define STALL_MS 5000  /* an answer of which nothing is read, while others want its place or bytes \
+			*/
 #define BUSY_PART 8    /* an eighth of the places: for connections that only get a 503 */
 
 enum phase { READING, THINKING, WRITING };
@@ -49,6 +54,8 @@ struct client { /* a connection */
 	enum phase phase;
 	uint64_t since_ms;
 	size_t queued; /* bytes of the answer */
+	size_t left;   /* of it, and not read by the other end, when that was looked at last */
+	uint64_t moved_ms;
 	struct peer peer;
 	enum share busy; /* not SHARE_ROOM: it gets a 503, and nothing else */
 	bool placed;     /* decided: it has a place, or never will */
@@ -85,9 +92,28 @@ static void enter_phase(struct client *c, enum phase phase, size_t queued)
 	c->all->queued += queued - c->queued;
 	c->queued = queued;
 	c->phase = phase;
-	c->since_ms = loop_now_ms(c->all->loop);
+	c->since_ms = c->moved_ms = loop_now_ms(c->all->loop);
 	if (phase != THINKING && !c->all->soon)
 		set_tick(c->all, true);
+}
+
+/* Looks whether the other end reads: what is left counts with what the kernel holds. */
+static void note_progress(struct client *c, uint64_t now_ms)
+{
+	struct bufferevent *b = evhttp_connection_get_bufferevent(c->connection);
+	size_t left = evbuffer_get_length(bufferevent_get_output(b));
+	int held = 0;
+
+	if (ioctl(bufferevent_getfd(b), SIOCOUTQ, &held) == 0)
+		left += (size_t)held;
+	if (left != c->left)
+		c->moved_ms = now_ms;
+	c->left = left;
+}
+
+static bool is_stalled(const struct client *c, uint64_t now_ms)
+{
+	return c->phase == WRITING && now_ms - c->moved_ms >= STALL_MS;
 }
 
 static bool is_late(const struct client *c, uint64_t now_ms)
@@ -98,7 +124,7 @@ static bool is_late(const struct client *c, uint64_t now_ms)
 			    : c->all->crowded     ? CROWDED_MS
 						  : READ_MS;
 
-	return now_ms - c->since_ms >= limit_ms;
+	return now_ms - c->since_ms >= limit_ms || (c->all->crowded && is_stalled(c, now_ms));
 }
 
 static void client_free(struct client *c)
@@ -265,13 +291,30 @@ static void end_client(struct client *c)
 	clients_drop(c);
 }
 
+/* Drops the client whose answer has stalled for longest. False: none has. */
+static bool drop_stalled(struct clients *s)
+{
+	uint64_t now_ms = loop_now_ms(s->loop);
+	struct client *found = NULL;
+
+	for (struct client *c = s->first; c; c = c->next)
+		if (is_stalled(c, now_ms) && (!found || c->moved_ms < found->moved_ms))
+			found = c;
+	if (found)
+		clients_drop(found);
+	return found;
+}
+
 bool clients_may_write(const struct client *c, size_t len)
 {
-	const struct clients *s = c->all;
+	struct clients *s = c->all;
 	struct share_held held = {0};
 
+	while (!s->operators && s->queued && s->queued + len > s->max_queued)
+		if (!drop_stalled(s))
+			return false;
 	if (!s->operators)
-		return !s->queued || s->queued + len <= s->max_queued;
+		return true;
 	for (const struct client *o = s->first; o; o = o->next)
 		share_add(&held, &c->peer, &o->peer, o->queued);
 	if (share_check(s->max_queued, &c->peer, &held, len) == SHARE_ROOM)
@@ -323,6 +366,8 @@ static void tick_due(evutil_socket_t fd, short events, void *arg)
 	take_new_clients(s);
 	for (struct client *c = s->first, *next; c; c = next) {
 		next = c->next;
+		if (c->phase == WRITING)
+			note_progress(c, now_ms);
 		if (is_late(c, now_ms))
 			end_client(c);
 	}

@@ -52,7 +52,8 @@ void clients_accept(struct clients *s, struct evconnlistener *listener);
 struct client *clients_find(const struct clients *s, struct evhttp_request *request);
 /* Returns NULL, or one sentence why the handler does not get its request. */
 const char *clients_busy(const struct client *c);
-/* Tells whether an answer of len bytes may go out to it. False is counted as denied. */
+/* Makes room for an answer of len bytes to it, and tells whether there is. False is counted as
+ * denied. */
 bool clients_may_write(const struct client *c, size_t len);
 /* The handler has its request; gone is called when the connection ends before clients_writes(), for
  * any reason. */

@@ -9,7 +9,8 @@
  * Bounds: request body 4 KiB, headers 8 KiB, some 32 KiB sent ahead; so many clients at a time
  * (httpd_limit()), then none is accepted until one has gone. A client is dropped that has not sent
  * a whole request after 30 s (after half a second while others wait), also on an idle connection;
- * and one that has not read a whole answer after 30 s and 1 s for each 32 KiB of it. Unread answers
+ * and one that has not read a whole answer after 30 s and 1 s for each 32 KiB of it, or nothing of
+ * it for 5 s while others wait or, without shares, want its bytes. Unread answers
  * have so many bytes altogether (or are one answer); others are 503. On a Unix socket whose places
  * are shared (httpd_share()) a client above a share gets a 503 without the handler, and none waits
  * to be accepted: see clients.h.

@@ -26,6 +26,7 @@
 #include <unistd.h>
 
 #include "lib/buffer.h"
+#include "files/trusted.h"
 #include "process/keeper.h"
 #include "base/log.h"
 #include "base/sys.h"
@@ -110,16 +111,42 @@ static int open_no_input(void)
 	return ends[0];
 }
 
+/* A file without a name. */
+static int open_unnamed(const char *path)
+{
+	char why[FILE_WHY];
+	int fd, dir = trusted_open_dir(&sys_real, path, TRUSTED_OWN, why);
+
+	if (dir < 0)
+		return dir;
+	fd = sys_real.openat(dir, ".", O_TMPFILE | O_EXCL | O_RDWR, 0600);
+	sys_real.close(dir);
+	return fd;
+}
+
+/* In memory, or in dir where a sandbox denies that. */
+static int open_storage(const char *dir)
+{
+	int fd = memfd_create("pullet-input", MFD_CLOEXEC | MFD_NOEXEC_SEAL), error;
+
+	if (fd < 0 && errno == EINVAL)
+		fd = memfd_create("pullet-input", MFD_CLOEXEC);
+	if (fd >= 0 || !dir)
+		return fd;
+	error = errno;
+	fd = open_unnamed(dir);
+	errno = error; /* of what usually works */
+	return fd;
+}
+
 /* A descriptor to read data from. */
-static int open_input(const char *data, size_t len)
+static int open_input(const char *data, size_t len, const char *dir)
 {
 	int fd, error;
 
 	if (!data)
 		return open_no_input();
-	fd = memfd_create("pullet-input", MFD_CLOEXEC | MFD_NOEXEC_SEAL);
-	if (fd < 0 && errno == EINVAL)
-		fd = memfd_create("pullet-input", MFD_CLOEXEC);
+	fd = open_storage(dir);
 	for (size_t done = 0; fd >= 0 && done < len;) {
 		/* leaves the position at the beginning */
 		ssize_t n = pwrite(fd, data + done, len - done, (off_t)done);
@@ -432,7 +459,7 @@ static int make_plan(struct process *p, const struct process_options *o, struct 
 		return -errno;
 	plan->keeper.lifeline = ends[0];
 	p->lifeline = ends[1];
-	fds[0] = open_input(o->input, o->input_len);
+	fds[0] = open_input(o->input, o->input_len, o->input_dir);
 	if (fds[0] < 0)
 		return -errno;
 	r = stream_open(&p->output, p->loop, o->max_output, &fds[1]);

@@ -46,6 +46,8 @@ struct process_options {
 			      NULL */
 	const void *input; /* its standard input; NULL = empty */
 	size_t input_len;
+	const char *input_dir; /* the agent's own; where input lies, without a name, if a sandbox
+				  denies memfd_create(); NULL = nowhere */
 	bool product;        /* standard output is the output, and whole or an error; standard error
 				is the message. Else both together are the output, in their order */
 	size_t max_output;   /* bytes; what is beyond is read, counted and thrown away */

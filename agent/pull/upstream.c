@@ -11,8 +11,8 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
+#include "crypto/curve_keys.h"
 #include "pull/credentials.h"
 #include "base/hash.h"
 #include "base/log.h"
@@ -415,7 +415,7 @@ static void warn_of_plain_secrets(const struct upstream *s)
 	bool secrets = s->settings->bearer_file || s->settings->user || s->settings->header_count;
 
 	for (size_t i = 0; secrets && i < s->count; i++)
-		if (!strncasecmp(s->addresses[i].url, "http:", 5))
+		if (curve_url_is_open(s->addresses[i].url))
 			log_warn("secrets go to this address without TLS: anyone on the way can "
 				 "read them",
 				"server", s->settings->name, "url", s->addresses[i].url);

@@ -13,11 +13,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "schema/rule.h"
+#include "schema/compiler.h"
+#include "schema/reference.h"
 #include "schema/uri.h"
 
 #define DRAFT "https://json-schema.org/draft/2020-12/schema"
-#define MAX_UNKNOWN 10
 #define SCHEMAS (VALUE_BOOL | VALUE_MAP)
 
 struct piece {
@@ -25,29 +25,7 @@ struct piece {
 	max_align_t data[];
 };
 
-struct compiler {
-	struct schema *s;
-	struct sub **last; /* where the next one is linked: outer ones come first */
-	const struct schema_file *files;
-	size_t file_count;
-	struct tree *tree; /* that is compiled */
-	struct resource {
-		const char *uri;        /* resolved, without a fragment; "" = none is known */
-		const struct value *at; /* its root */
-	} resources[SCHEMA_MAX_RESOURCES];
-	unsigned resource_count, resource; /* the latter: that is compiled */
-	struct {
-		const struct value *name;
-		struct sub *sub;
-		bool dynamic;
-	} anchors[SCHEMA_MAX_ANCHORS];
-	size_t anchor_count;
-	const struct value *unknown[MAX_UNKNOWN];
-	size_t unknown_count;
-	char *why;
-};
-
-static void *take_memory(struct compiler *c, size_t count, size_t size)
+void *compile_take_memory(struct compiler *c, size_t count, size_t size)
 {
 	struct piece *p = calloc(1, sizeof(*p) + count * size);
 
@@ -58,7 +36,7 @@ static void *take_memory(struct compiler *c, size_t count, size_t size)
 	return p->data;
 }
 
-static struct tree *tree_of(const struct compiler *c, const struct value *v)
+struct tree *compile_tree_of(const struct compiler *c, const struct value *v)
 {
 	struct tree *t = c->s->trees;
 
@@ -67,10 +45,9 @@ static struct tree *tree_of(const struct compiler *c, const struct value *v)
 	return t;
 }
 
-__attribute__((format(printf, 3, 4))) static int reject_schema(
-	struct compiler *c, const struct value *at, const char *format, ...)
+int compile_reject(struct compiler *c, const struct value *at, const char *format, ...)
 {
-	const struct tree *t = tree_of(c, at);
+	const struct tree *t = compile_tree_of(c, at);
 	char where[VALUE_WHERE];
 	size_t len;
 	va_list args;
@@ -89,7 +66,7 @@ static int must_be(struct compiler *c, const struct value *v, unsigned types, co
 {
 	char names[VALUE_TYPES], shown[VALUE_SHOWN];
 
-	return reject_schema(c, v, "must be %s, but is %s%s", value_types(types, names),
+	return compile_reject(c, v, "must be %s, but is %s%s", value_types(types, names),
 		value_show(v, shown), hint);
 }
 
@@ -100,7 +77,7 @@ static int compile_sub(struct compiler *c, const struct value *v, struct sub **r
 static int read_one_schema(struct compiler *c, struct sub *s, struct rule *r)
 {
 	(void)s;
-	r->subs = take_memory(c, 1, sizeof(struct sub *));
+	r->subs = compile_take_memory(c, 1, sizeof(struct sub *));
 	if (!r->subs)
 		return -ENOMEM;
 	r->count = 1;
@@ -114,8 +91,8 @@ static int read_schemas(struct compiler *c, struct sub *s, struct rule *r)
 
 	(void)s;
 	if (r->value->node->type == NODE_LIST && r->value->count == 0)
-		return reject_schema(c, r->value, "must not be empty");
-	r->subs = take_memory(c, r->value->count, sizeof(struct sub *));
+		return compile_reject(c, r->value, "must not be empty");
+	r->subs = compile_take_memory(c, r->value->count, sizeof(struct sub *));
 	if (!r->subs)
 		return -ENOMEM;
 	r->count = r->value->count;
@@ -131,7 +108,7 @@ static int add_pattern(struct compiler *c, const struct value *at, const char *t
 	int error = pattern_new(text, len, ret_pattern, why);
 
 	if (error == -EINVAL)
-		return reject_schema(c, at, "%s %s", value_show_text(text, len, shown), why);
+		return compile_reject(c, at, "%s %s", value_show_text(text, len, shown), why);
 	return error;
 }
 
@@ -140,7 +117,7 @@ static int read_pattern(struct compiler *c, struct sub *s, struct rule *r)
 	const struct node *n = r->value->node;
 
 	(void)s;
-	r->patterns = take_memory(c, 1, sizeof(struct pattern *));
+	r->patterns = compile_take_memory(c, 1, sizeof(struct pattern *));
 	return r->patterns ? add_pattern(c, r->value, n->text, n->text_len, r->patterns) : -ENOMEM;
 }
 
@@ -149,7 +126,7 @@ static int read_pattern_schemas(struct compiler *c, struct sub *s, struct rule *
 	int error = read_schemas(c, s, r);
 
 	if (error == 0)
-		r->patterns = take_memory(c, r->count, sizeof(struct pattern *));
+		r->patterns = compile_take_memory(c, r->count, sizeof(struct pattern *));
 	if (error == 0 && !r->patterns)
 		error = -ENOMEM;
 	for (unsigned i = 0; i < r->count && error == 0; i++) {
@@ -167,7 +144,7 @@ static int check_unique(struct compiler *c, const struct value *list)
 	int r = value_twice(list, pair);
 
 	if (r == 1)
-		return reject_schema(c, pair[1], "%s is listed twice", value_show(pair[1], shown));
+		return compile_reject(c, pair[1], "%s is listed twice", value_show(pair[1], shown));
 	return r;
 }
 
@@ -206,7 +183,7 @@ static int read_count(struct compiler *c, struct sub *s, struct rule *r)
 	(void)s;
 	if (number_count(r->value->node, &r->limit))
 		return 0;
-	return reject_schema(c, r->value, "must be a whole number from 0 on, but is %s",
+	return compile_reject(c, r->value, "must be a whole number from 0 on, but is %s",
 		value_show(r->value, shown));
 }
 
@@ -216,7 +193,7 @@ static int read_limit(struct compiler *c, struct sub *s, struct rule *r)
 
 	(void)s;
 	if (n->type == NODE_DOUBLE && isnan(n->number))
-		return reject_schema(c, r->value, "must be a number that others compare with");
+		return compile_reject(c, r->value, "must be a number that others compare with");
 	return 0;
 }
 
@@ -227,7 +204,7 @@ static int read_divisor(struct compiler *c, struct sub *s, struct rule *r)
 	(void)s;
 	if (number_divisor(r->value->node, &r->divisor))
 		return 0;
-	return reject_schema(c, r->value,
+	return compile_reject(c, r->value,
 		"must be above 0 with at most 18 digits that count, but is %s",
 		value_show(r->value, shown));
 }
@@ -256,7 +233,7 @@ static int read_type(struct compiler *c, const struct value *v, unsigned *types)
 		*types |= table[i].types;
 		return 0;
 	}
-	return reject_schema(c, v,
+	return compile_reject(c, v,
 		"%s is no type: write null, boolean, integer, number, string, array or object",
 		value_show(v, shown));
 }
@@ -269,7 +246,7 @@ static int read_types(struct compiler *c, struct sub *s, struct rule *r)
 	if (r->value->node->type == NODE_STRING)
 		return read_type(c, r->value, &r->types);
 	if (r->value->count == 0)
-		return reject_schema(c, r->value, "must not be empty");
+		return compile_reject(c, r->value, "must not be empty");
 	for (unsigned i = 0; i < r->value->count && error == 0; i++)
 		error = read_type(c, &r->value->children[i], &r->types);
 	return error ? error : check_unique(c, r->value);
@@ -278,7 +255,7 @@ static int read_types(struct compiler *c, struct sub *s, struct rule *r)
 static int read_sorted_values(struct compiler *c, struct sub *s, struct rule *r)
 {
 	(void)s;
-	r->sorted = take_memory(c, r->value->count, sizeof(struct value *));
+	r->sorted = compile_take_memory(c, r->value->count, sizeof(struct value *));
 	if (!r->sorted)
 		return -ENOMEM;
 	value_sort(r->value, r->sorted);
@@ -297,11 +274,11 @@ static int read_draft(struct compiler *c, struct sub *s, struct rule *r)
 	len -= len > 0 && n->text[len - 1] == '#';
 	if (len == strlen(DRAFT) && memcmp(n->text, DRAFT, len) == 0)
 		return 0;
-	return reject_schema(c, r->value, "%s: only draft 2020-12 is understood, write %s",
+	return compile_reject(c, r->value, "%s: only draft 2020-12 is understood, write %s",
 		value_show(r->value, shown), DRAFT);
 }
 
-static const struct resource *find_resource(const struct compiler *c, const char *uri)
+const struct resource *compile_find_resource(const struct compiler *c, const char *uri)
 {
 	for (unsigned i = 0; i < c->resource_count; i++)
 		if (strcmp(c->resources[i].uri, uri) == 0)
@@ -309,15 +286,14 @@ static const struct resource *find_resource(const struct compiler *c, const char
 	return NULL;
 }
 
-/* Begins a resource, which the schemas from here on are part of. */
-static int begin_resource(struct compiler *c, const char *uri, const struct value *at)
+int compile_begin_resource(struct compiler *c, const char *uri, const struct value *at)
 {
-	char *copy = take_memory(c, strlen(uri) + 1, 1);
+	char *copy = compile_take_memory(c, strlen(uri) + 1, 1);
 
 	if (!copy)
 		return -ENOMEM;
 	if (c->resource_count == SCHEMA_MAX_RESOURCES)
-		return reject_schema(
+		return compile_reject(
 			c, at, "more than %d schemas with an $id", SCHEMA_MAX_RESOURCES);
 	memcpy(copy, uri, strlen(uri));
 	c->resources[c->resource_count] = (struct resource){copy, at};
@@ -334,18 +310,18 @@ static int read_id(struct compiler *c, struct sub *s, struct rule *r)
 	int error;
 
 	if (text[len] && text[len + 1])
-		return reject_schema(c, r->value,
+		return compile_reject(c, r->value,
 			"%s: an $id has no fragment: write $anchor for it",
 			value_show(r->value, shown));
 	uri = schema_uri_resolve(c->resources[c->resource].uri, text, len);
 	if (!uri)
 		return -ENOMEM;
-	known = find_resource(c, uri);
+	known = compile_find_resource(c, uri);
 	if (known && known->at != s->at)
-		error = reject_schema(
+		error = compile_reject(
 			c, r->value, "%s names two schemas", value_show(r->value, shown));
 	else
-		error = begin_resource(c, uri, s->at);
+		error = compile_begin_resource(c, uri, s->at);
 	free(uri);
 	s->resource = c->resource;
 	return error;
@@ -367,17 +343,17 @@ static int read_anchor(struct compiler *c, struct sub *s, struct rule *r)
 	while (*p && (strchr(first, *p) || (p > name && strchr(compile_other_key, *p))))
 		p++;
 	if (*p || p == name)
-		return reject_schema(c, r->value,
+		return compile_reject(c, r->value,
 			"%s is no name of an anchor: letters, digits, - _ . and first a letter or "
 			"_",
 			value_show(r->value, shown));
 	for (size_t i = 0; i < c->anchor_count; i++)
 		if (strcmp(c->anchors[i].name->node->text, name) == 0 && c->anchors[i].sub != s &&
 			same_resource(c, c->anchors[i].sub->resource, s->resource))
-			return reject_schema(
+			return compile_reject(
 				c, r->value, "%s names two schemas", value_show(r->value, shown));
 	if (c->anchor_count == SCHEMA_MAX_ANCHORS)
-		return reject_schema(c, r->value, "more than %d anchors", SCHEMA_MAX_ANCHORS);
+		return compile_reject(c, r->value, "more than %d anchors", SCHEMA_MAX_ANCHORS);
 	c->anchors[c->anchor_count].name = r->value;
 	c->anchors[c->anchor_count].dynamic = r->keyword == KEYWORD_DYNAMIC_ANCHOR;
 	c->anchors[c->anchor_count++].sub = s;
@@ -490,7 +466,7 @@ static int compile_other_key(struct compiler *c, const struct value *v)
 {
 	for (size_t i = 0; i < sizeof(outdated) / sizeof(outdated[0]); i++)
 		if (strcmp(outdated[i].name, v->node->key) == 0)
-			return reject_schema(c, v, "this keyword is of an older draft: write %s",
+			return compile_reject(c, v, "this keyword is of an older draft: write %s",
 				outdated[i].instead);
 	for (size_t i = 0; i < sizeof(annotations) / sizeof(annotations[0]); i++) {
 		if (strcmp(annotations[i].name, v->node->key) != 0)
@@ -501,7 +477,7 @@ static int compile_other_key(struct compiler *c, const struct value *v)
 	for (size_t i = 0; i < c->unknown_count; i++)
 		if (strcmp(c->unknown[i]->node->key, v->node->key) == 0)
 			return 0;
-	if (c->unknown_count < MAX_UNKNOWN)
+	if (c->unknown_count < COMPILER_UNKNOWN)
 		c->unknown[c->unknown_count++] = v;
 	return 0;
 }
@@ -526,7 +502,7 @@ static int compile_rule(struct compiler *c, struct sub *s, enum keyword k, const
 
 static int compile_sub(struct compiler *c, const struct value *v, struct sub **ret_sub)
 {
-	struct sub *s = take_memory(c, 1, sizeof(*s));
+	struct sub *s = compile_take_memory(c, 1, sizeof(*s));
 	unsigned outer = c->resource;
 	size_t known = 0;
 	int error = 0;
@@ -547,7 +523,7 @@ static int compile_sub(struct compiler *c, const struct value *v, struct sub **r
 		else
 			error = compile_other_key(c, &v->children[i]);
 	}
-	s->rules = take_memory(c, known, sizeof(*s->rules));
+	s->rules = compile_take_memory(c, known, sizeof(*s->rules));
 	if (!s->rules)
 		return -ENOMEM;
 	for (unsigned k = 0; k < KEYWORD_COUNT && s->count < known && error == 0; k++) {
@@ -560,9 +536,8 @@ static int compile_sub(struct compiler *c, const struct value *v, struct sub **r
 	return error;
 }
 
-/* Adds the tree of a file, and compiles it as the resource of that name. */
-static int compile_tree(struct compiler *c, const char *file, const char *uri,
-	const struct node *root, struct sub **ret_sub)
+int compile_tree(struct compiler *c, const char *file, const char *uri, const struct node *root,
+	struct sub **ret_sub)
 {
 	struct tree *t = &c->s->trees[c->s->tree_count];
 	unsigned outer = c->resource;
@@ -574,208 +549,14 @@ static int compile_tree(struct compiler *c, const char *file, const char *uri,
 	t->file = file;
 	t->sub_of = calloc(t->values, sizeof(struct sub *));
 	c->tree = t;
-	error = t->sub_of ? begin_resource(c, uri, t->root) : -ENOMEM;
+	error = t->sub_of ? compile_begin_resource(c, uri, t->root) : -ENOMEM;
 	if (error == 0)
 		error = compile_sub(c, t->root, ret_sub);
 	c->resource = outer;
 	return error;
 }
 
-/* ---- references ---- */
-
-/* %41 to A, in place. False when it is not well-formed. */
-static bool unescape_percent(char *text)
-{
-	static const char hex[] = "0123456789abcdef0123456789ABCDEF";
-	char *to = text;
-
-	for (; *text; text++) {
-		const char *high, *low;
-
-		*to = *text;
-		if (*text == '%') {
-			high = text[1] ? strchr(hex, text[1]) : NULL;
-			low = high && text[2] ? strchr(hex, text[2]) : NULL;
-			if (!low)
-				return false;
-			*to = (char)((high - hex) % 16 * 16 + (low - hex) % 16);
-			if (*to == '\0')
-				return false;
-			text += 2;
-		}
-		to++;
-	}
-	*to = '\0';
-	return true;
-}
-
-/* One step of a JSON Pointer; the segment is changed. */
-static const struct value *step_pointer(const struct value *v, char *segment)
-{
-	char *to = segment;
-	unsigned long number;
-
-	for (const char *from = segment; *from; from++, to++) {
-		*to = *from;
-		if (*from == '~' && (from[1] == '0' || from[1] == '1'))
-			*to = *++from == '0' ? '~' : '/';
-	}
-	*to = '\0';
-	if (v->node->type == NODE_MAP)
-		return value_find(v, segment, (size_t)(to - segment));
-	if (v->node->type != NODE_LIST || !*segment || segment[strspn(segment, "0123456789")])
-		return NULL;
-	if (*segment == '0' && segment[1])
-		return NULL;
-	number = strtoul(segment, NULL, 10);
-	return number < v->count ? &v->children[number] : NULL;
-}
-
-/* The place in a resource that a fragment, which is changed, names; NULL: none. */
-static const struct value *find_fragment(
-	const struct compiler *c, const struct resource *resource, char *fragment)
-{
-	const struct value *v = resource->at;
-	char *segment, *rest = fragment + 1;
-
-	if (*fragment == '\0')
-		return v;
-	if (*fragment == '/') {
-		while (v && (segment = strsep(&rest, "/")))
-			v = step_pointer(v, segment);
-		return v;
-	}
-	for (size_t i = 0; i < c->anchor_count; i++)
-		if (strcmp(c->anchors[i].name->node->text, fragment) == 0 &&
-			c->resources[c->anchors[i].sub->resource].at == v)
-			return c->anchors[i].sub->at;
-	return NULL;
-}
-
-static bool has_id(const struct schema_file *f, const char *uri)
-{
-	const struct node *id = node_member(f->root, "$id", NODE_STRING);
-	size_t len = id ? strcspn(id->text, "#") : 0;
-
-	return len && strlen(uri) == len && strncmp(id->text, uri, len) == 0;
-}
-
-/* The file that a URI means: by its $id, else by its name. */
-static const struct schema_file *find_file(const struct compiler *c, const char *uri)
-{
-	for (size_t i = 0; i < c->file_count; i++)
-		if (has_id(&c->files[i], uri))
-			return &c->files[i];
-	for (size_t i = 0; i < c->file_count; i++)
-		if (schema_uri_is_file(uri, c->files[i].name))
-			return &c->files[i];
-	return NULL;
-}
-
-/* The resource that a reference (without its fragment) leads to; a file is compiled when the first
- * one does. */
-static int find_reference_target(struct compiler *c, const struct rule *r, const char *uri,
-	const struct resource **ret_resource)
-{
-	const struct schema_file *f = NULL;
-	char shown[VALUE_SHOWN];
-	struct sub *sub;
-	int error;
-
-	*ret_resource = find_resource(c, uri);
-	if (*ret_resource)
-		return 0;
-	f = find_file(c, uri);
-	if (!f)
-		return reject_schema(c, r->value,
-			"%s lies in another document, and none of that $id or name was given: put "
-			"it into schema_dir",
-			value_show(r->value, shown));
-	for (unsigned i = 0; i < c->resource_count; i++)
-		if (c->resources[i].at->node == f->root) /* it goes by another name */
-			return begin_resource(c, uri, c->resources[i].at) == 0
-				       ? find_reference_target(c, r, uri, ret_resource)
-				       : -ENOMEM;
-	error = compile_tree(c, f->name, uri, f->root, &sub);
-	*ret_resource = find_resource(c, uri);
-	return error;
-}
-
-/* A $dynamicRef that may lead to several places, by the way that the check has come. */
-static int check_dynamic(struct compiler *c, const struct rule *r, const struct value *to)
-{
-	const char *name = strchr(r->value->node->text, '#');
-	char shown[VALUE_SHOWN];
-	bool leads_to_one = false;
-	unsigned count = 0;
-
-	for (size_t i = 0; name && i < c->anchor_count; i++) {
-		if (!c->anchors[i].dynamic || strcmp(c->anchors[i].name->node->text, name + 1) != 0)
-			continue;
-		leads_to_one |= c->anchors[i].sub->at == to;
-		count++;
-	}
-	if (!leads_to_one || count == 1)
-		return 0;
-	return reject_schema(c, r->value,
-		"%s may lead to %u schemas, which is not supported: give each $dynamicAnchor a "
-		"name of its own",
-		value_show(r->value, shown), count);
-}
-
-static int resolve_reference(struct compiler *c, const struct sub *s, struct rule *r)
-{
-	const char *reference = r->value->node->text;
-	size_t len = strcspn(reference, "#");
-	const struct resource *resource = &c->resources[s->resource];
-	const struct value *v = NULL;
-	char *fragment, *uri, shown[VALUE_SHOWN];
-	int error = 0;
-
-	if (len) {
-		uri = schema_uri_resolve(resource->uri, reference, len);
-		error = uri ? find_reference_target(c, r, uri, &resource) : -ENOMEM;
-		free(uri);
-	}
-	if (error)
-		return error;
-	fragment = strdup(reference + len + (reference[len] == '#'));
-	if (!fragment)
-		return -ENOMEM;
-	if (unescape_percent(fragment))
-		v = find_fragment(c, resource, fragment);
-	free(fragment);
-	value_show(r->value, shown);
-	if (!v)
-		return reject_schema(
-			c, r->value, "%s: there is no such place in this schema", shown);
-	r->subs = take_memory(c, 1, sizeof(struct sub *));
-	if (!r->subs)
-		return -ENOMEM;
-	r->count = 1;
-	r->subs[0] = tree_of(c, v)->sub_of[v - tree_of(c, v)->root];
-	if (!r->subs[0])
-		return reject_schema(
-			c, r->value, "%s does not name a schema: put it under $defs", shown);
-	return 0;
-}
-
-static int resolve_all(struct compiler *c)
-{
-	int error = 0;
-
-	/* files that are led to add theirs at the end */
-	for (struct sub *s = c->s->subs; s; s = s->next)
-		for (unsigned i = 0; i < s->count && error == 0; i++)
-			if (s->rules[i].keyword == KEYWORD_REF ||
-				s->rules[i].keyword == KEYWORD_DYNAMIC_REF)
-				error = resolve_reference(c, s, &s->rules[i]);
-	for (struct sub *s = c->s->subs; s; s = s->next)
-		for (unsigned i = 0; i < s->count && error == 0; i++)
-			if (s->rules[i].keyword == KEYWORD_DYNAMIC_REF)
-				error = check_dynamic(c, &s->rules[i], s->rules[i].subs[0]->at);
-	return error;
-}
+/* ---- chains ---- */
 
 #define OPEN UINT_MAX /* a chain that is being followed */
 
@@ -787,7 +568,7 @@ static int measure_chain(
 	int error = 0;
 
 	if (s->chain == OPEN)
-		return reject_schema(c, from,
+		return compile_reject(c, from,
 			"leads back to where it came from without going into the document: the "
 			"check would never end");
 	if (s->chain)
@@ -806,7 +587,7 @@ static int measure_chain(
 	}
 	s->chain = longest + 1;
 	if (s->chain > SCHEMA_MAX_CHAIN || depth > SCHEMA_MAX_CHAIN)
-		return reject_schema(c, from,
+		return compile_reject(c, from,
 			"more than %d schemas follow one another for one value", SCHEMA_MAX_CHAIN);
 	return 0;
 }
@@ -820,7 +601,7 @@ static int compile_schema(struct compiler *c, const struct node *root)
 	int error = compile_tree(c, NULL, "", root, &s->top);
 
 	if (error == 0)
-		error = resolve_all(c);
+		error = reference_resolve_all(c);
 	for (struct sub *p = s->subs; p && error == 0; p = p->next)
 		error = measure_chain(c, p, p->at, 1);
 	for (size_t i = 0; i < c->unknown_count && error == 0; i++) {
@@ -842,7 +623,7 @@ int schema_new(const struct node *root, const struct schema_file *files, size_t 
 	if (c && s) {
 		*c = (struct compiler){.s = s, .last = &s->subs, .files = files, .why = why};
 		c->file_count = count < SCHEMA_MAX_FILES ? count : SCHEMA_MAX_FILES;
-		buffer_init(&s->unknown, MAX_UNKNOWN * (VALUE_SHOWN + 2));
+		buffer_init(&s->unknown, COMPILER_UNKNOWN * (VALUE_SHOWN + 2));
 		r = compile_schema(c, root);
 	}
 	free(c);

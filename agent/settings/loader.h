@@ -55,8 +55,9 @@ struct environment {
 struct loader {
 	struct settings *s;
 	settings_report report;
-	settings_report look; /* of what is not there on this host; NULL = nobody looks */
-	bool look_all;        /* mounts that may hang, and what is in schemas, too */
+	settings_report look;  /* of what is not there on this host; NULL = nobody looks */
+	bool look_all;         /* mounts that may hang, and what is in schemas, too */
+	settings_report twins; /* of files that two configs publish; NULL = nobody asks */
 	void *arg;
 	void (*opens)(void *arg, const char *path); /* NULL = nobody asks */
 	void *opens_arg;

@@ -305,7 +305,10 @@ struct settings_reading {
 	 * user, also when there are errors. NULL = nobody looks. */
 	settings_report look;
 	bool look_all; /* also what a mount that hangs could hold up, and what is in schemas */
-	void *arg;     /* of both */
+	/* Called for each file that two configs publish by different paths, when there are no
+	 * errors. NULL = nobody asks. */
+	settings_report twins;
+	void *arg; /* of these three */
 	/* Called just before a file is read that the configuration names and consists of: env_file,
 	 * templates and their partials. NULL = nobody asks. */
 	void (*opens)(void *arg, const char *path);

@@ -370,6 +370,7 @@ static int start_format(struct programs *t, struct buffer *json, char why[FILE_W
 		.env = t->env,
 		.input = json->data,
 		.input_len = json->len,
+		.input_dir = t->o.runtime_dir,
 		.product = true,
 		.max_output = CANDIDATE_MAX_BYTES - t->o.candidate->body.len, /* kept with it */
 		.timeout_ms = run->timeout_ms,

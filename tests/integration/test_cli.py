@@ -463,7 +463,7 @@ class Usage(harness.Case):
                                  (('--http', f'127.0.0.1:{port}'), 1, f'cannot listen on 127.0.0.1:{port}: another program has it: .*--http'),
                                  (('--http', '127.0.0.1:0', '--push', f'tcp://127.0.0.1:{port}'), 1, f'127.0.0.1:{port} is in use: .*--push'),
                                  (('--http', '127.0.0.1:0', '--push', 'tcp://0.0.0.0:0'), 64, '--insecure'),
-                                 (('--http', '127.0.0.1:0', '--push', 'foo://x', '--insecure'), 64, 'cannot bind foo://x')):
+                                 (('--http', '127.0.0.1:0', '--push', 'foo://x:1', '--insecure'), 64, "--push 'foo://x:1' is no endpoint: write tcp://HOST:PORT")):
             got, out, error = self.run_cli('serve', self.dir, *args)
             self.assertEqual((got, out), (code, ''), error)
             self.assertRegex(error, '^pullet serve: .*' + says)

@@ -340,7 +340,7 @@ class Two(Case):
         self.two()
         twin = self.host('h1', place='twin')
         twin.log.wait("this host's receipt was changed by another writer.*another agent has the same name")
-        self.until_report(twin, lambda r: r['error'] == 'the key was changed by another writer')
+        self.until_report(twin, lambda r: r['error'] and r['error'].startswith('the key was changed by another writer: unless etcd'))
         self.assertIn('receipts to the server main: the key was changed by another writer: unless etcd was restored, another agent has the same name: give each its own with report: host\n',
                       twin.cli('status', check=0)[1])
         twin.stop()

@@ -146,7 +146,7 @@ class Sign(Case):
         whole = self.read('doc.minisig')
         self.write('doc.minisig', whole.replace(b'rev=', b'rev=9'))
         self.assertLessEqual(abs(said() - time.time()), harness.DEADLINE, 'a forged one does not count')
-        self.run_('sign', 'doc', '-s', 'k', '--rev', '18446744073709551615')
+        self.tool('-S', '-s', 'k', '-m', 'doc', '-t', 'rev=18446744073709551615 path=/doc')
         self.assertIn('its rev is the last there is', self.run_('sign', 'doc', '-s', 'k', code=1))
         before = self.read('doc.minisig')
         self.assertIn('doc.minisig has rev=18446744073709551615: agents that accepted that reject rev=7 as an old version', self.run_('sign', 'doc', '-s', 'k', '--rev', '7', code=1))

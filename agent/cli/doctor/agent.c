@@ -418,13 +418,16 @@ static void note_push_state(const struct doctor *d, struct doctor_list *l)
 	}
 }
 
+/* They are written, and somebody else writes them too. */
 static void note_receipts_shared(const struct doctor *d, struct doctor_list *l)
 {
 	const struct node *report = node_find(document_root(d->status.json), "report");
+	const char *error = node_text(report, "error", ""), *remedy = strstr(error, ": ");
 
-	if (show_receipts_are_shared(report))
-		doctor_add(l, DOCTOR_WARNING, node_text(report, "key", "?"), SHOW_SHARED_REMEDY,
-			"this host's receipt: %s", node_text(report, "error", "?"));
+	if (error[0] && strcmp(node_text(report, "state", ""), "ok") == 0)
+		doctor_add(l, DOCTOR_WARNING, node_text(report, "key", "?"),
+			remedy ? remedy + 2 : NULL, "this host's receipt: %.*s",
+			(int)(remedy ? remedy - error : (ptrdiff_t)strlen(error)), error);
 }
 
 /* ---- is it the agent of this file? ---- */

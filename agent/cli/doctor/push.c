@@ -112,6 +112,20 @@ static void choose_endpoints(struct ear *e, struct doctor_list *l)
 	}
 }
 
+static const char *find_listen_remedy(int error)
+{
+	switch (error) {
+	case EOPNOTSUPP:
+		return "install a libzmq that has CURVE";
+	case EPERM:
+	case ENOSYS:
+		return "allow sched_setscheduler() in the sandbox (seccomp), here and for the "
+		       "agent; in a unit, SystemCallFilter=sched_setscheduler";
+	default:
+		return "look at memory and the limit of open files";
+	}
+}
+
 void doctor_push(struct doctor *d, struct doctor_list *l)
 {
 	static const struct subscriber_listener listener = {.heard = ignore_message};
@@ -130,9 +144,7 @@ void doctor_push(struct doctor *d, struct doctor_list *l)
 	if (r == 0 && e.count)
 		r = subscriber_listen(&sys_real, e.endpoints, e.count, &listener, &e.push);
 	if (r) {
-		doctor_add(l, DOCTOR_ERROR, "push",
-			r == -EOPNOTSUPP ? "install a libzmq that has CURVE"
-					 : "look at memory and the limit of open files",
+		doctor_add(l, DOCTOR_ERROR, "push", find_listen_remedy(-r),
 			"cannot be listened to: %s", strerror(-r));
 	} else if (e.count) {
 		loop_timer_init(&e.timer, check_endpoints, &e);

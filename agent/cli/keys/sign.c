@@ -23,6 +23,7 @@
 #include "cli/keys/secrets.h"
 
 #define MAX_DOCUMENT (64u << 20)
+#define MAX_REV ((uint64_t)INT64_MAX) /* nanoseconds since 1970 are less; as many follow it */
 
 struct options {
 	const char *key_file, *password_file, *config, *path, *comment, *output;
@@ -45,9 +46,11 @@ static int read_rev(void *target, const char *command, char *text)
 	errno = 0;
 	o->rev = strtoull(text, &end, 10);
 	o->has_rev = true;
-	if (errno || *end || *text < '0' || *text > '9')
+	if (errno || *end || *text < '0' || *text > '9' || o->rev > MAX_REV)
 		return cli_error(CLI_USAGE, command,
-			"--rev takes a number from 0 to 18446744073709551615, not '%s'", text);
+			"--rev takes a number from 0 to %" PRIu64
+			", behind which newer versions have room, not '%s'",
+			MAX_REV, text);
 	return CLI_OK;
 }
 

@@ -411,12 +411,6 @@ static void note_push(const struct node *p, struct buffer *out)
 	buffer_append_string(out, "\n");
 }
 
-bool show_receipts_are_shared(const struct node *report)
-{
-	return strcmp(node_text(report, "state", ""), "ok") == 0 &&
-	       node_text(report, "error", NULL);
-}
-
 static void note_receipts(const struct node *r, struct buffer *out)
 {
 	const char *error = node_text(r, "error", NULL);
@@ -428,8 +422,6 @@ static void note_receipts(const struct node *r, struct buffer *out)
 	words_text(out, node_text(r, "server", "?"));
 	buffer_append_string(out, fails ? " fail: " : ": ");
 	words_lines(out, error ? error : "?");
-	if (show_receipts_are_shared(r))
-		buffer_append_string(out, ": " SHOW_SHARED_REMEDY);
 	buffer_append_string(out, "\n");
 }
 

@@ -82,11 +82,6 @@ void show_details(const struct show *s, struct buffer *out);
 /* Appends the notes on the agent: a rejected new configuration, servers in backoff, push endpoints
  * that are not connected, receipts that fail or that another agent overwrites. */
 void show_agent(const struct show *s, struct buffer *out);
-#define SHOW_SHARED_REMEDY                                                                         \
-	"unless etcd was restored, another agent has the same name: give each its own with "       \
-	"report: host"
-/* Of the member "report": its receipts are overwritten by somebody else. */
-bool show_receipts_are_shared(const struct node *report);
 /* The configuration that was read last is invalid: the one before runs. */
 bool show_configuration_is_rejected(const struct show *s);
 /* There are push endpoints, and all are connected. */

@@ -312,6 +312,7 @@ int settings_load_with(
 		.report = how->report,
 		.look = how->look,
 		.look_all = how->look_all,
+		.twins = how->twins,
 		.arg = how->arg,
 		.opens = how->opens,
 		.opens_arg = how->opens_arg};

@@ -122,7 +122,7 @@ static bool identify_place(const struct mark *m, struct place_id *ret)
 	return known;
 }
 
-static void look_at_twins(struct loader *l, const struct place_id *ids, size_t count)
+static void report_twins(struct loader *l, const struct place_id *ids, size_t count)
 {
 	char message[PATH_MAX], shown[2][SETTINGS_SHOWN];
 
@@ -138,7 +138,7 @@ static void look_at_twins(struct loader *l, const struct place_id *ids, size_t c
 			b->place.file, b->place.line, b->place.column,
 			settings_shown(b->text, shown[0]), settings_shown(a->of, shown[1]),
 			a->place.file, a->place.line, a->place.column);
-		l->look(l->arg, message);
+		l->twins(l->arg, message);
 	}
 }
 
@@ -151,7 +151,7 @@ static void find_twins(struct loader *l)
 		count += identify_place(&l->paths.items[i], &ids[count]);
 	if (ids) {
 		qsort(ids, count, sizeof(*ids), compare_places);
-		look_at_twins(l, ids, count);
+		report_twins(l, ids, count);
 	}
 	l->no_memory |= !ids;
 	free(ids);
@@ -160,6 +160,6 @@ static void find_twins(struct loader *l)
 void settings_own_places_resolve(struct loader *l)
 {
 	complain_all_own(l);
-	if (l->look && l->errors == 0)
+	if (l->twins && l->errors == 0)
 		find_twins(l);
 }

@@ -11,6 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -19,6 +20,7 @@
 #include <cmocka.h>
 
 #include "init.h"
+#include "base/log.h"
 #include "tests/unit/fixture/captured.h"
 
 static int ready[2]; /* the agent's word that it runs */
@@ -126,6 +128,27 @@ static void agent__that_is_killed__is_said(void **state)
 		"limit\"\n");
 }
 
+static int agent_that_is_killed_with_a_log_of_json(void)
+{
+	log_setup(LOG_LEVEL_INFO, LOG_FORMAT_JSON);
+	return agent_that_is_killed();
+}
+
+static void agent__that_is_killed__is_said_in_the_format_of_its_log(void **state)
+{
+	struct captured log = captured_begin(STDERR_FILENO);
+	char said[512];
+
+	(void)state;
+	assert_int_equal(
+		end_of(start_init(agent_that_is_killed_with_a_log_of_json)), 128 + SIGKILL);
+	captured_read(&log, said, sizeof(said));
+	captured_end(&log);
+	assert_int_equal(said[0], '{');
+	assert_non_null(strstr(said, "\"level\":\"err\",\"message\":\"the agent was killed: "));
+	assert_non_null(strstr(said, "\"signal\":\"Killed\""));
+}
+
 /* As an agent that has made an orphan, which has been reaped. 0, or an exit code. */
 static int lose_orphan(void)
 {
@@ -195,6 +218,7 @@ int main(void)
 		CASE(init__ends_with_the_code_of_its_child),
 		CASE(signal__is_handed_on),
 		CASE(agent__that_is_killed__is_said),
+		CASE(agent__that_is_killed__is_said_in_the_format_of_its_log),
 		CASE(other_process__is_no_init),
 		CASE(orphan__is_reaped_and_does_not_end_init),
 		CASE(signal__after_an_orphan__is_handed_on),

@@ -10,9 +10,11 @@
 #include <pthread.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <sys/timerfd.h>
 
 #include <cmocka.h>
 
+#include "httpd/listen.h"
 #include "tests/unit/fixture/captured.h"
 #include "tests/unit/fixture/pulletd.h"
 
@@ -110,6 +112,42 @@ static void second_agent__at_the_same_socket__does_not_start(void **state)
 	assert_answer(0, 200, "ok"); /* the first one has it still */
 }
 
+static void see_it_start(int printed)
+{
+	log_has(printed, "started version", 1);
+}
+
+/* As the copy of a killed agent does that was about to start a program: it has the socket until the
+ * next agent has asked who is there. */
+static void hold_socket(int ready)
+{
+	struct pollfd asked = {.fd = listen_unix(place("run/control.sock")), .events = POLLIN};
+
+	prctl(PR_SET_PDEATHSIG, SIGKILL);
+	_exit(listen(asked.fd, 8) || write(ready, "", 1) != 1 || poll(&asked, 1, -1) != 1);
+}
+
+static void socket__that_a_killed_agents_copy_has_for_a_moment__is_waited_for(void **state)
+{
+	int ends[2], status = -1;
+	char byte;
+	pid_t pid;
+
+	(void)state;
+	put_settings("", WEB);
+	assert_int_equal(mkdir(place("run"), 0750), 0);
+	assert_int_equal(pipe2(ends, O_CLOEXEC), 0);
+	pid = fork();
+	if (pid == 0)
+		hold_socket(ends[1]);
+	close(ends[1]);
+	assert_int_equal(read(ends[0], &byte, 1), 1);
+	close(ends[0]);
+	run_with(see_it_start);
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 static void state__that_cannot_be_written__is_named(void **state)
 {
 	char expected[512];
@@ -157,6 +195,33 @@ static void threads__that_are_short__are_said_to_be(void **state)
 	assert_shows(command.err,
 		"cannot start: memory, file descriptors or threads are short: raise the limits "
 		"(LimitNOFILE, MemoryMax, TasksMax) why=\"Cannot allocate memory\"\n");
+}
+
+static int timer_error; /* 0 = there are timers */
+
+int timerfd_create(int clock, int flags)
+{
+	if (timer_error) {
+		errno = timer_error;
+		return -1;
+	}
+	return (int)syscall(SYS_timerfd_create, clock, flags);
+}
+
+/* No limit that is raised would help. */
+static void timers__that_a_sandbox_denies__are_no_shortage(void **state)
+{
+	(void)state;
+	put_settings("", WEB);
+	timer_error = EPERM;
+	RUN(run_pulletd, "pulletd", "-c", settings_path, "--once");
+	timer_error = 0;
+	assert_int_equal(command.code, 1);
+	assert_shows(command.err,
+		"cannot start: a timer, a signal or a thread is denied: allow the system call in "
+		"the sandbox (seccomp), or use a kernel that has it why=\"Operation not "
+		"permitted\"\n");
+	assert_null(strstr(command.err, "raise"));
 }
 
 static void signals__that_it_could_not_hear__keep_it_from_starting(void **state)
@@ -452,11 +517,6 @@ static void see_what_is_withdrawn(int printed)
 	log_has(printed, "withdrew snapshots that no config has any more snapshots=1", 1);
 }
 
-static void see_it_start(int printed)
-{
-	log_has(printed, "started version", 1);
-}
-
 static void once__keeps_snapshots_of_others__and_a_start_withdraws_them(void **state)
 {
 	(void)state;
@@ -658,9 +718,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(second_agent__of_the_same_state__does_not_start),
 		CASE(second_agent__at_the_same_socket__does_not_start),
+		CASE(socket__that_a_killed_agents_copy_has_for_a_moment__is_waited_for),
 		CASE(state__that_cannot_be_written__is_named),
 		CASE(limit_of_descriptors__that_is_too_low__is_an_invalid_configuration),
 		CASE(threads__that_are_short__are_said_to_be),
+		CASE(timers__that_a_sandbox_denies__are_no_shortage),
 		CASE(signals__that_it_could_not_hear__keep_it_from_starting),
 		CASE(configuration__by_a_relative_path__is_named_with_its_directory),
 		CASE(configuration__of_the_environment__counts_unless_one_is_named),

@@ -61,8 +61,30 @@ static void age__of_a_version_from_an_earlier_life__is_an_upper_bound(void **sta
 	core.env.starting = true;
 	config_start(core.config, true);
 	assert_int_equal(core_status().age_ms, HOUR);
-	world.wall_ms -= 2 * HOUR; /* a clock that was set back */
+	world.wall_ms -=
+		2 * HOUR; /* a clock that was set back: it is as old as this life at least */
 	assert_int_equal(core_status().age_ms, 0);
+	world_advance(5 * SECOND);
+	assert_int_equal(core_status().age_ms, 5 * SECOND);
+}
+
+static void failing__while_the_clock_is_set__has_lasted_as_long_as_it_has(void **state)
+{
+	int64_t began_ms;
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	server_is_down();
+	pull();
+	began_ms = world.wall_ms;
+	world_advance(MINUTE);
+	world.wall_ms -= SECOND / 2; /* slewed */
+	assert_int_equal(core_status().failing_since_ms, began_ms);
+	world.wall_ms -= 2 * HOUR;
+	assert_int_equal(core_status().failing_since_ms, world.wall_ms - MINUTE);
+	world.wall_ms += 9 * HOUR;
+	assert_int_equal(core_status().failing_since_ms, world.wall_ms - MINUTE);
 }
 
 static void rejected_version__is_named_with_its_reason(void **state)
@@ -560,6 +582,7 @@ int main(void)
 		CORE_TEST(state__follows_the_confirmations_of_the_server),
 		CORE_TEST(stale__while_suspended__never_comes),
 		CORE_TEST(age__of_a_version_from_an_earlier_life__is_an_upper_bound),
+		CORE_TEST(failing__while_the_clock_is_set__has_lasted_as_long_as_it_has),
 		CORE_TEST(rejected_version__is_named_with_its_reason),
 		CORE_TEST(status__has_the_places_and_decisions),
 		CORE_TEST(status__without_a_snapshot__names_none),

@@ -309,6 +309,24 @@ static void replace__where_modes_are_not_kept__lets_nobody_read_more(void **stat
 	}
 }
 
+static int fail_to_look(int at, const char *path, struct stat *ret_st, int flags)
+{
+	(void)at, (void)path, (void)ret_st, (void)flags;
+	errno = EIO;
+	return -1;
+}
+
+static void replace__where_the_mode_is_unknown__writes_nothing(void **state)
+{
+	(void)state;
+	sys.fstatat = fail_to_look;
+	arm(CALLS, 0, 0);
+	assert_int_equal(file_replace(&sys, dir_fd, "web.yaml", "n: 2\n", 5, &plain, why), -EIO);
+	assert_null(strchr(fault.trace, 'w'));
+	assert_memory_equal(why, "cannot look at ", 15);
+	assert_alone("n: 1\n");
+}
+
 static void replace__that_is_visible_but_not_on_the_disk__says_so(void **state)
 {
 	struct file_options o = plain;
@@ -648,6 +666,7 @@ int main(void)
 		CASE(replace__takes_the_steps_in_this_order),
 		CASE(replace__where_a_step_fails__says_which_and_changes_nothing),
 		CASE(replace__where_modes_are_not_kept__lets_nobody_read_more),
+		CASE(replace__where_the_mode_is_unknown__writes_nothing),
 		CASE(replace__that_is_visible_but_not_on_the_disk__says_so),
 		CASE(replace__with_calls_that_do_half__does_the_whole),
 		CASE(replace__by_writes_of_nothing__is_an_error),

@@ -1094,7 +1094,9 @@ static void key__that_somebody_else_wrote__is_told_and_written_again(void **stat
 	change(0); /* the write finds out, */
 	pass(7000);
 	check_written();
-	assert_string_equal(status().error, "the key was changed by another writer");
+	assert_string_equal(status().error, "the key was changed by another writer: unless etcd "
+					    "was restored, another agent has "
+					    "the same name: give each its own with report: host");
 	assert_int_equal(status().state, REPORT_OK);
 	pass(2 * TTL_MS);
 	assert_string_equal(status().error, "");

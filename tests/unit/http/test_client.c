@@ -753,8 +753,8 @@ static void failure__without_a_thread_for_the_name__says_so(void **state)
 	no_threads = false;
 	assert_int_equal(c.response.result, HTTP_CLIENT_NETWORK);
 	assert_string_equal(c.response.message,
-		"cannot look up the server's name: Resource temporarily unavailable: raise the "
-		"limit of processes (TasksMax, pids.max)");
+		"getaddrinfo() thread failed to start: the server's name is not looked up: raise "
+		"the limit of processes (TasksMax, pids.max)");
 	site_close(&s);
 }
 

@@ -66,6 +66,17 @@ void bufferevent_getcb(struct bufferevent *b, bufferevent_data_cb *read, buffere
 		*arg = NULL;
 }
 
+static bool ticks; /* of the list of clients come in each turn */
+
+int event_add(struct event *e, const struct timeval *timeout)
+{
+	static const struct timeval at_once = {0};
+	int (*real)(struct event *, const struct timeval *);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "event_add");
+	return real(e, ticks && timeout && timeout->tv_usec == 250000 ? &at_once : timeout);
+}
+
 struct evbuffer *evbuffer_new(void)
 {
 	struct evbuffer *(*real)(void);
@@ -120,6 +131,7 @@ static int set_up(void **state)
 	alarm(20);
 	memset(large, 'x', sizeof(large));
 	held = NULL;
+	ticks = false;
 	gone = denied = 0;
 	seen[0] = '\0';
 	scratch_open(dir, scratch_memory());
@@ -560,6 +572,59 @@ static void answers__that_are_not_read__are_bounded(void **state)
 	quick_check_answer(clients[0].text, 200, "");
 }
 
+/* For so many seconds; that client reads meanwhile, slowly. */
+static void pass_seconds(int seconds, struct quick_client *reader)
+{
+	for (int i = 0; i < seconds; i++) {
+		quick.skipped_ms += 1000;
+		reader->len = 0;
+		quick_receive(reader);
+		reader->len = 0;
+		quick_run();
+	}
+}
+
+static void answers__of_which_nothing_is_read__make_room_for_others(void **state)
+{
+	(void)state;
+	ticks = true;
+	httpd_limit(server, 8, 2 * sizeof(large) + 10);
+	for (size_t i = 0; i < 4; i++)
+		quick_connect(&clients[i], path);
+	answer_large(0);
+	answer_large(1);
+	pass_seconds(4, &clients[1]);
+	answer_large(2);
+	quick_until(quick_has_answer, &clients[2], 0);
+	quick_check_answer(clients[2].text, 503, "");
+	pass_seconds(2, &clients[1]);
+	answer_large(3);
+	quick_until(quick_has_answer, &clients[3], 0);
+	quick_check_answer(clients[3].text, 200, "");
+	quick_until(quick_has_ended, &clients[0], 0); /* it had read nothing */
+	assert_false(quick_has_ended(&clients[1]));
+}
+
+static void answer__of_which_nothing_is_read__gives_its_place_to_others(void **state)
+{
+	uint64_t begin_ms;
+
+	(void)state;
+	ticks = true;
+	httpd_limit(server, 2, HTTPD_QUEUED);
+	for (size_t i = 0; i < 3; i++)
+		quick_connect(&clients[i], path);
+	answer_large(0);
+	answer_large(1);
+	begin_ms = quick_now_ms();
+	quick_send(&clients[2], "GET /third HTTP/1.1\r\nHost: x\r\n\r\n");
+	while (!quick_has_answer(&clients[2]))
+		pass_seconds(1, &clients[1]);
+	assert_in_range(quick_now_ms() - begin_ms, 5000, 7500);
+	quick_until(quick_has_ended, &clients[0], 0);
+	assert_false(quick_has_ended(&clients[1]));
+}
+
 /* Reads a large answer to its end. */
 static void drain(size_t i)
 {
@@ -832,6 +897,8 @@ int main(void)
 		CASE(answer__without_memory_for_its_body__has_none),
 		CASE(client__that_sends_no_request__is_dropped_after_30_s),
 		CASE(answers__that_are_not_read__are_bounded),
+		CASE(answers__of_which_nothing_is_read__make_room_for_others),
+		CASE(answer__of_which_nothing_is_read__gives_its_place_to_others),
 		CASE(answers__that_were_read_or_given_up__count_no_more),
 		CASE(operator__sees_values),
 		CASE(user__above_its_quarter__gets_503_and_others_do_not),

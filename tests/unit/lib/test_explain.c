@@ -259,6 +259,19 @@ static void explain__another_error__is_as_strerror_says(void **state)
 			pullet_strerror(errors[i]));
 }
 
+static void explain__an_empty_name__is_said_to_be(void **state)
+{
+	struct pullet *p = NULL;
+	int r = pullet_open("", PULLET_WAIT_FIRST, &p);
+
+	(void)state;
+	assert_string_equal(
+		pullet_explain("", r, text, sizeof(text)), "the name of the config is empty");
+	assert_null(p);
+	assert_string_equal(
+		pullet_explain("", -ENOMEM, text, sizeof(text)), pullet_strerror(-ENOMEM));
+}
+
 static void near__a_character_or_a_swap__and_no_more(void **state)
 {
 	static const struct {
@@ -299,6 +312,8 @@ int main(void)
 			explain__the_users_own_agent_has_it__says_where, make_dir, remove_dir),
 		cmocka_unit_test_setup_teardown(
 			explain__another_error__is_as_strerror_says, make_dir, remove_dir),
+		cmocka_unit_test_setup_teardown(
+			explain__an_empty_name__is_said_to_be, make_dir, remove_dir),
 		cmocka_unit_test(near__a_character_or_a_swap__and_no_more),
 	};
 

@@ -380,6 +380,32 @@ static void fd__a_circle_of_symlinks__is_waited_for(void **state)
 	close_loop(&l);
 }
 
+/* Nothing tells of it; a timer would. */
+static void fd__a_symlink_on_the_path_that_is_turned__is_seen_by_the_next_refresh(void **state)
+{
+	struct loop l;
+
+	(void)state;
+	assert_int_equal(mkdir(agent_path("one", ""), 0755), 0);
+	assert_int_equal(mkdir(agent_path("two", ""), 0755), 0);
+	assert_int_equal(symlink("one", agent_path("now", "")), 0);
+	assert_int_equal(symlink("two", agent_path("then", "")), 0);
+	agent_put_page("one/web");
+	agent_put_page("two/web");
+	agent_put_image("one/web", 1, false);
+	agent_put_image("two/web", 2, false);
+	l = open_loop("now/web", 0);
+	assert_true(is_readable(&l, 0));
+	assert_quiet(&l);
+	assert_int_equal(rename(agent_path("then", ""), agent_path("now", "")), 0);
+	assert_false(is_readable(&l, 0));
+	assert_int_equal(pullet_refresh(l.p), 1);
+	assert_int_equal(pullet_get_int(l.p, "n", 0), 2);
+	agent_put_image("two/web", 3, false);
+	assert_next(&l, 1);
+	close_loop(&l);
+}
+
 static void fd__a_path_without_a_directory__is_watched_from_here(void **state)
 {
 	char here[PATH_MAX];
@@ -672,6 +698,7 @@ int main(void)
 		CASE(fd__before_the_directory_is_there__is_woken_by_the_first),
 		CASE(fd__a_directory_that_is_a_file__is_waited_for),
 		CASE(fd__a_circle_of_symlinks__is_waited_for),
+		CASE(fd__a_symlink_on_the_path_that_is_turned__is_seen_by_the_next_refresh),
 		CASE(fd__a_path_without_a_directory__is_watched_from_here),
 		CASE(fd__beside_a_publisher__ends_with_the_last),
 		CASE(fd__of_an_image_that_is_replaced_while_it_is_set__follows_the_new_one),

@@ -434,10 +434,14 @@ static void input__large__comes_whole(void **state)
 }
 
 /* memfd_create(), also as it was before Linux 6.3. */
-static bool before_noexec;
+static bool before_noexec, memory_denied;
 
 int memfd_create(const char *name, unsigned flags)
 {
+	if (memory_denied) {
+		errno = EPERM;
+		return -1;
+	}
 	if (before_noexec && (flags & ~(MFD_CLOEXEC | MFD_ALLOW_SEALING))) {
 		errno = EINVAL;
 		return -1;
@@ -456,6 +460,48 @@ static void input__on_an_older_kernel__comes_all_the_same(void **state)
 	o = script("cat", &options);
 	before_noexec = false;
 	assert_string_equal(o.output, "a text");
+}
+
+/* What process_start() says. */
+static int start_fails(struct process_options o)
+{
+	struct loop *l = loop_new(&sys_real);
+	struct process *p = NULL;
+	int r;
+
+	o.argv = (char *[]){shell, NULL};
+	r = process_start(l, &o, ended, NULL, &p);
+	assert_null(p);
+	loop_free(l);
+	return r;
+}
+
+static void input__where_memory_is_denied__lies_in_a_directory_without_a_name(void **state)
+{
+	char own[] = "/dev/shm/pullet-unit-XXXXXX";
+	struct process_options options = {.input = "a text",
+		.input_len = 6,
+		.input_dir = own,
+		.max_output = 100,
+		.timeout_ms = LONG_MS};
+	struct outcome o;
+
+	(void)state;
+	if (!mkdtemp(own)) {
+		print_message("# no tmpfs\n");
+		skip();
+	}
+	memory_denied = true;
+	o = script("cat; cat /dev/stdin", &options);
+	assert_string_equal(o.output, "a texta text");
+	o = script("readlink /proc/self/fd/0", &options);
+	assert_non_null(strstr(o.output, " (deleted)\n"));
+	options.input_dir = NULL;
+	assert_int_equal(start_fails(options), -EPERM);
+	options.input_dir = "/nowhere";
+	assert_int_equal(start_fails(options), -EPERM); /* not ENOENT */
+	memory_denied = false;
+	assert_int_equal(rmdir(own), 0);
 }
 
 static size_t piece; /* bytes that a file takes at a time; 0 = all */
@@ -482,14 +528,10 @@ static void input__that_memory_takes_in_pieces__comes_whole(void **state)
 
 static void input__for_which_there_is_no_room__is_refused(void **state)
 {
-	const struct process_options options = {.argv = (char *[]){shell, NULL},
-		.input = "exit 0",
-		.input_len = 6,
-		.timeout_ms = LONG_MS};
+	const struct process_options options = {
+		.input = "exit 0", .input_len = 6, .timeout_ms = LONG_MS};
 	void (*signal_before)(int) = signal(SIGXFSZ, SIG_IGN);
-	struct loop *l = loop_new(&sys_real);
 	struct rlimit before, low;
-	struct process *p = NULL;
 	int r;
 
 	(void)state;
@@ -497,12 +539,10 @@ static void input__for_which_there_is_no_room__is_refused(void **state)
 	low = before;
 	low.rlim_cur = 5; /* it takes a part of it first */
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
-	r = process_start(l, &options, ended, NULL, &p);
+	r = start_fails(options);
 	assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
 	assert_int_equal(r, -EFBIG);
-	assert_null(p);
 	signal(SIGXFSZ, signal_before);
-	loop_free(l);
 }
 
 static void input__that_nobody_reads__does_no_harm(void **state)
@@ -1501,6 +1541,7 @@ int main(void)
 		CASE(input__of_nothing__ends_at_once),
 		CASE(input__large__comes_whole),
 		CASE(input__on_an_older_kernel__comes_all_the_same),
+		CASE(input__where_memory_is_denied__lies_in_a_directory_without_a_name),
 		CASE(input__that_memory_takes_in_pieces__comes_whole),
 		CASE(input__for_which_there_is_no_room__is_refused),
 		CASE(input__that_nobody_reads__does_no_harm),

@@ -116,19 +116,20 @@ static void order__with_one_more_address__keeps_that_of_the_others(void **state)
 	loop_free(l);
 }
 
-/* How many lines an upstream of these two addresses writes as it begins. */
+/* How many lines an upstream of these addresses writes as it begins. */
 static unsigned count_warnings(struct settings_server *settings)
 {
 	static char plain[] = "HTTP://plain.example", secure[] = "https://secure.example",
-		    other[] = "http2://other.example", name[] = "main";
-	char *list[] = {secure, plain, other}, text[4096];
+		    other[] = "http2://other.example", own[] = "http://127.0.0.1:8080",
+		    own_v6[] = "http://[::1]", own_name[] = "http://localhost:1", name[] = "main";
+	char *list[] = {secure, plain, other, own, own_v6, own_name}, text[4096];
 	struct captured log;
 	struct loop *l = loop_new(&sys_real);
 	unsigned lines = 0;
 
 	assert_non_null(l);
 	settings->urls = list;
-	settings->url_count = 3;
+	settings->url_count = 6;
 	settings->max_in_flight = 1;
 	settings->name = name;
 	log_setup(LOG_LEVEL_WARN, LOG_FORMAT_TEXT);

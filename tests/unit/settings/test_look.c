@@ -39,7 +39,8 @@ static void tell(void *arg, const char *message)
 /* All paths of the text begin with "@", the directory; so does what is said of them. */
 static const char *look_at_settings(const char *text, bool all)
 {
-	const struct settings_reading how = {.report = tell, .look = look, .look_all = all};
+	const struct settings_reading how = {
+		.report = tell, .look = look, .look_all = all, .twins = look};
 	char written[8192] = "", path[SCRATCH_PATH + 32];
 	struct settings *s = NULL;
 	size_t len = 0;

@@ -9,6 +9,8 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -44,6 +46,17 @@ static int dir_close(void **state)
 	assert_int_equal(scratch_count(runtime, ""), 0);
 	scratch_close(dir);
 	return 0;
+}
+
+static bool memory_denied;
+
+int memfd_create(const char *name, unsigned flags)
+{
+	if (memory_denied) {
+		errno = ENOSYS;
+		return -1;
+	}
+	return (int)syscall(SYS_memfd_create, name, flags);
 }
 
 /* A version on trial. */
@@ -657,6 +670,21 @@ static void format__run__makes_the_text_of_the_document_as_json(void **state)
 	end(&w);
 }
 
+static void format__run__where_a_sandbox_denies_memory__has_its_input_too(void **state)
+{
+	struct work w;
+
+	(void)state;
+	begin(&w, ONE "    format: {run: [/bin/cat]}\n");
+	add(&w, "yaml", "a: 1\n");
+	memory_denied = true;
+	run(&w);
+	memory_denied = false;
+	assert_passed(&w);
+	assert_string_equal(candidate_text(w.candidate)->data, "{\n  \"a\": 1\n}\n");
+	end(&w);
+}
+
 static void format__run__of_any_bytes__keeps_them(void **state)
 {
 	struct work w;
@@ -843,6 +871,7 @@ int main(void)
 		CASE(free__during_the_check_of_a_set__removes_its_directory),
 		CASE(free__during_a_format_program__kills_it),
 		CASE(format__run__makes_the_text_of_the_document_as_json),
+		CASE(format__run__where_a_sandbox_denies_memory__has_its_input_too),
 		CASE(format__run__of_any_bytes__keeps_them),
 		CASE(format__run_and_check__the_check_sees_what_was_made),
 		CASE(format__run__that_fails__refuses_and_no_check_runs),

@@ -215,10 +215,10 @@ static void receipts__that_another_agent_overwrites__are_a_warning(void **state)
 		WEB("\"state\":\"ok\",\"generation\":1"));
 	assert_null(strstr(text, "warning"));
 	examine("\"report\":{\"state\":\"ok\",\"key\":\"/pullet/agents/h1\",\"error\":\"the key "
-		"was changed by another writer\"},",
+		"was changed by another writer: unless etcd was restored\"},",
 		WEB("\"state\":\"ok\",\"generation\":1"));
 	assert_non_null(strstr(text, "warning /pullet/agents/h1: this host's receipt: the key was "
-				     "changed by another writer -> unless etcd was restored"));
+				     "changed by another writer -> unless etcd was restored\n"));
 }
 
 static void push_channel__that_is_silent_between_heartbeats__is_a_warning(void **state)

@@ -225,6 +225,11 @@ static void channel__that_cannot_be_listened_to__says_why(void **state)
 	result = -EOPNOTSUPP;
 	assert_string_equal(examine(), "error push: cannot be listened to: Operation not supported "
 				       "-> install a libzmq that has CURVE\n");
+	result = -EPERM;
+	assert_string_equal(examine(),
+		"error push: cannot be listened to: Operation not permitted -> allow "
+		"sched_setscheduler() in the sandbox (seccomp), here and for the agent; in a unit, "
+		"SystemCallFilter=sched_setscheduler\n");
 	configure(""); /* there is none */
 	result = -EIO;
 	assert_string_equal(examine(), "");

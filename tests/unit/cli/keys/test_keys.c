@@ -8,7 +8,7 @@
 
 #include "cli/common/cli.h"
 #include "crypto/curve_keys.h"
-#include "crypto/minisign.h"
+#include "crypto/minisign_secret.h"
 #include "tests/unit/fixture/command.h"
 
 static char key[SCRATCH_PATH + 16], document[SCRATCH_PATH + 16], password[SCRATCH_PATH + 16],
@@ -290,19 +290,49 @@ static void sign__with_too_long_a_comment__says_what_to_do(void **state)
 	assert_shows(command.err, "larger than 4 KiB: shorten the comment");
 }
 
+/* As another tool may have signed it. */
+static void sign_by_hand(const char *comment)
+{
+	char text[MINISIGN_SECRET_MAX_FILE];
+	struct minisign_secret secret;
+	const char *why;
+	size_t len;
+
+	assert_true(scratch_read(played.dir, "key", text, sizeof(text), &len));
+	assert_int_equal(minisign_secret_read(text, len, NULL, &secret, &why), 0);
+	assert_int_equal(minisign_secret_sign(&secret, "port: 1\n", 8, comment, signature), 0);
+	scratch_write(played.dir, "web.yaml.minisig", signature, strlen(signature));
+}
+
 static void sign__after_the_last_number__wants_another_key(void **state)
 {
 	(void)state;
 	make_key();
-	RUN(cli_sign, "pullet sign", document, "-s", key, "--rev", "18446744073709551615");
-	assert_int_equal(command.code, CLI_OK);
+	sign_by_hand("rev=18446744073709551615 path=/web.yaml");
 	RUN(cli_sign, "pullet sign", document, "-s", key);
 	assert_int_equal(command.code, CLI_FAILED);
 	assert_shows(command.err, "its rev is the last there is: use another key");
-	RUN(cli_sign, "pullet sign", document, "-s", key, "--rev", "18446744073709551616");
-	assert_int_equal(command.code, CLI_USAGE);
-	RUN(cli_sign, "pullet sign", document, "-s", key, "--rev", "-1");
-	assert_int_equal(command.code, CLI_USAGE);
+}
+
+/* It could be the last version for ever. */
+static void sign__with_a_number_that_nothing_could_follow__is_refused(void **state)
+{
+	static const char *const numbers[] = {
+		"9223372036854775808", "18446744073709551615", "18446744073709551616", "-1"};
+
+	(void)state;
+	make_key();
+	for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+		RUN(cli_sign, "pullet sign", document, "-s", key, "--rev", numbers[i]);
+		assert_int_equal(command.code, CLI_USAGE);
+		assert_shows(command.err,
+			"--rev takes a number from 0 to 9223372036854775807, behind which newer "
+			"versions have room, not '");
+	}
+	RUN(cli_sign, "pullet sign", document, "-s", key, "--rev", "9223372036854775807");
+	assert_int_equal(command.code, CLI_OK);
+	assert_int_equal(RUN(cli_sign, "pullet sign", document, "-s", key), CLI_OK);
+	assert_true(verify("web.yaml.minisig").rev == (uint64_t)INT64_MAX + 1);
 }
 
 static void sign__of_many__goes_on_behind_one_that_is_not_there(void **state)
@@ -379,6 +409,7 @@ int main(void)
 		CASE(sign__whose_comment_says_something_else__writes_nothing),
 		CASE(sign__with_too_long_a_comment__says_what_to_do),
 		CASE(sign__after_the_last_number__wants_another_key),
+		CASE(sign__with_a_number_that_nothing_could_follow__is_refused),
 		CASE(sign__of_many__goes_on_behind_one_that_is_not_there),
 		CASE(sign__with_a_sealed_key__wants_its_password),
 		CASE(sign__without_a_key__names_what_makes_one),

@@ -423,11 +423,10 @@ static void agent__whose_receipts_another_one_overwrites__says_so(void **state)
 {
 	(void)state;
 	read_status("{\"configs\":[],\"report\":{\"state\":\"ok\",\"server\":\"e\",\"error\":"
-		    "\"the key was changed by another writer\"}}");
+		    "\"the key was changed by another writer: give each its own\"}}");
 	show_agent(&shown, &out);
-	assert_out("receipts to the server e: the key was changed by another writer: unless etcd "
-		   "was restored, another agent has the same name: give each its own with report: "
-		   "host\n");
+	assert_out("receipts to the server e: the key was changed by another writer: give each its "
+		   "own\n");
 }
 
 static void agent__that_is_well__has_none(void **state)

@@ -301,6 +301,25 @@ static void serve__of_what_it_cannot__says_what_to_do(void **state)
 	assert_shows(command.err, "name one directory");
 }
 
+/* Nothing is said of keys, which it would not mend. */
+static void serve__at_what_is_no_endpoint__says_how_one_is_written(void **state)
+{
+	static const char *const words[] = {"", "foo", "foo:", ":7377", "tcp://", "tcp://foo",
+		"tcp://:7377", "tcp:/x", "ipc://", "http://127.0.0.1:7377"};
+	char expected[256];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+		RUN(cli_serve, "pullet serve", played.dir, "--http", "127.0.0.1:0", "--push",
+			words[i]);
+		snprintf(expected, sizeof(expected),
+			"pullet serve: --push '%s' is no endpoint: write tcp://HOST:PORT or "
+			"ipc:///PATH, such as tcp://127.0.0.1:7377\n",
+			words[i]);
+		assert_ended(CLI_USAGE, "", expected);
+	}
+}
+
 static void serve__at_a_port_that_is_taken__names_the_option(void **state)
 {
 	const char *url;
@@ -388,6 +407,7 @@ int main(void)
 		CASE(serve__at_all_addresses__prints_a_configuration_with_its_name),
 		CASE(serve__publishes_what_changes),
 		CASE(serve__of_what_it_cannot__says_what_to_do),
+		CASE(serve__at_what_is_no_endpoint__says_how_one_is_written),
 		CASE(serve__at_a_port_that_is_taken__names_the_option),
 		CASE(publish__to_a_subscriber__sends_topic_and_version),
 		CASE(publish__to_nobody__exits_4),
