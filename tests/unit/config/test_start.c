@@ -243,6 +243,26 @@ static void start__pinned__with_an_unreadable_file_between__finds_the_pinned_one
 	assert_non_null(core_status().pin);
 }
 
+static void start__with_an_unusable_place__says_so_while_the_server_is_down_too(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	begin_with_two("");
+	agent_crashes();
+	core_path(path, "out/web.yaml");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	server_is_down();
+	agent_starts("");
+	assert_non_null(strstr(
+		core_status().last_error, "connection refused; and here: will not replace "));
+	assert_int_equal(rmdir(path), 0);
+	pull();
+	assert_shows("n: 2\n");
+	assert_null(strstr(core_status().last_error, "and here"));
+}
+
 static void start__with_an_unusable_place__is_tried_again_at_each_run(void **state)
 {
 	char path[SCRATCH_PATH + 64];
@@ -1013,6 +1033,7 @@ int main(void)
 		CORE_TEST_DISK(
 			start__pinned_while_a_rollback_waits_for_the_disk__takes_a_new_number),
 		CORE_TEST(start__pinned__with_an_unreadable_file_between__finds_the_pinned_one),
+		CORE_TEST(start__with_an_unusable_place__says_so_while_the_server_is_down_too),
 		CORE_TEST(start__with_an_unusable_place__is_tried_again_at_each_run),
 		CORE_TEST(start__whose_disk_fails__is_finished_by_the_next_run),
 		CORE_TEST(start__after_a_crash_during_a_probe__probes_again),
