@@ -335,6 +335,17 @@ static char *write_absolute(const char *path)
 	return text;
 }
 
+/* What should be read and is not there must not look like a success. */
+static int end_output(int status)
+{
+	if (fflush(stdout) == 0 && !ferror(stdout))
+		return status;
+	fputs("pulletd: standard output cannot be written to, or not all of it: is its disk "
+	      "full?\n",
+		stderr);
+	return status ? status : EXIT_FAILURE;
+}
+
 int main(int argc, char **argv)
 {
 	struct agent a = {.lock = -1};
@@ -354,9 +365,9 @@ int main(int argc, char **argv)
 	r = parse_options(argc, argv, &a, &test);
 	log_find_reader();
 	if (r >= 0)
-		return r;
+		return end_output(r);
 	if (test)
-		return test_settings(a.path);
+		return end_output(test_settings(a.path));
 	sys_forbid_dumps();
 	r = init_run();
 	if (r >= 0)
@@ -396,5 +407,5 @@ int main(int argc, char **argv)
 	watched_files_fini(&a.files_read);
 	agent_stop(&a);
 	free(a.absolute_path);
-	return r == 0 && !a.once_failed ? EXIT_SUCCESS : EXIT_FAILURE;
+	return end_output(r == 0 && !a.once_failed ? EXIT_SUCCESS : EXIT_FAILURE);
 }

@@ -238,8 +238,8 @@ static void explain_exceptions(const struct explanation *e)
 
 	if (e->config->current.left)
 		explain_say(e,
-			"the config was gone meanwhile, or the state directory is from a backup, "
-			"and its file has changed since: generation %" PRIu64
+			"the config was gone meanwhile, or the state directory is from a backup or "
+			"damaged, and what stands may be newer: generation %" PRIu64
 			" is not shown before the server has answered",
 			e->config->current.saved_generation);
 	else if (s->saved == SAVED_HELD || s->saved == SAVED_LATE)

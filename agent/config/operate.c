@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "settings/value.h"
+#include "text/escape.h"
 #include "text/sentence.h"
 
 /* ---- sentences ---- */
@@ -271,7 +272,8 @@ bool config_forget_revs(struct config *c)
 int operate_check_key(const struct config *c, const char *key, char why[FILE_WHY])
 {
 	bool bytes = c->settings->type == SETTINGS_TYPE_BYTES;
-	const char *bad = settings_check_key(key), *blanks = " \t";
+	const char *bad = escape_is_utf8(key) ? settings_check_key(key) : "is not UTF-8";
+	const char *blanks = " \t";
 	char shown[SETTINGS_SHOWN];
 
 	if (bytes || c->settings->dir) {

@@ -108,10 +108,16 @@ static bool begin_bootstrap(void *arg)
 	return true;
 }
 
+/* What keeps the last known good from being published here; it is tried again at each run. */
+static bool is_place_unusable(struct config *c, char why[FILE_WHY])
+{
+	return !c->env->dry_run && !c->current.started && current_open(c, why) < 0;
+}
+
 static void pull_failed(
 	struct config *c, enum supervisor_outcome outcome, const char *what, const char *why)
 {
-	char both[FILE_WHY], here[FILE_WHY];
+	char both[FILE_WHY], here[FILE_WHY], with_here[FILE_WHY];
 
 	c->status.failed_here = false;
 	(void)current_confirm(c, here); /* the server's failure is what is reported */
@@ -127,6 +133,10 @@ static void pull_failed(
 		why = both;
 	} else {
 		c->run.outage = pull_outage(c->run.pull);
+	}
+	if (is_place_unusable(c, here)) {
+		snprintf(with_here, sizeof(with_here), "%.240s; and here: %.240s", why, here);
+		why = with_here;
 	}
 	run_fail(c, outcome, what, why);
 }

@@ -181,11 +181,12 @@ static int note_last_good(struct config *c, const struct stored *s)
 
 /* Notes the version that becomes current first, if there is one. False: it is not known now, as
  * there is no memory or no descriptor. */
-static bool find_last_good(struct config *c)
+static bool find_last_good(struct config *c, bool *ret_damaged)
 {
 	struct stored s = {.count = 0};
 	int r = read_stored(c, &s);
 
+	*ret_damaged = s.damaged;
 	if (s.damaged)
 		log_err("state files were damaged (set aside) or could not be read", "config",
 			c->settings->name, "files", LOG_U64(s.damaged));
@@ -260,32 +261,36 @@ static uint64_t find_shown_generation(const struct config *c)
 
 /* What lies there was published after the versions were left. The directory of a set is not looked
  * at itself: this start may have made it. */
-static bool is_left_older(const struct config *c, const char *place)
+static bool is_place_newer(const struct config *c)
 {
+	const char *place = settings_place(c->settings);
 	char shown[PATH_MAX];
 
-	snprintf(shown, sizeof(shown), "%s%s", place, c->settings->dir ? "/" FILE_SET_LINK : "");
-	return left_is_older(c->env->sys, c->current.store, shown);
+	snprintf(shown, sizeof(shown), "%s%s", place ? place : "",
+		c->settings->dir ? "/" FILE_SET_LINK : "");
+	return place && left_is_older(c->env->sys, c->current.store, shown);
 }
 
 /* An older version would take the place of a newer one: the servers are asked before. */
-static void look_at_left(struct config *c)
+static void look_at_left(struct config *c, bool damaged)
 {
-	const char *place = settings_place(c->settings);
 	uint64_t shown = find_shown_generation(c);
 	/* the state directory comes from a backup, or was lost and made again */
 	bool restored = shown >= store_next_generation(c->current.store);
 
+	damaged = damaged && shown > c->current.saved_generation;
 	store_go_on_from(c->current.store, shown);
-	c->current.left = c->current.saved_generation && place && !c->decisions.ledger->pin.by &&
-			  (restored || is_left_older(c, place));
+	c->current.left = c->current.saved_generation && !c->decisions.ledger->pin.by &&
+			  (restored || damaged || is_place_newer(c));
 	if (c->current.left)
-		log_warn(restored ? "the state directory is older than what readers were shown: "
-				    "the server is asked before an older version is shown"
-				  : "the config was gone meanwhile: the server is asked before an "
-				    "older version is shown",
+		log_warn(restored  ? "the state directory is older than what readers were shown: "
+				     "the server is asked before an older version is shown"
+			 : damaged ? "the state file of what readers were shown is damaged: the "
+				     "server is asked before an older version is shown"
+				   : "the config was gone meanwhile: the server is asked before an "
+				     "older version is shown",
 			"config", c->settings->name, "generation",
-			LOG_U64(c->current.saved_generation), "file", place);
+			LOG_U64(c->current.saved_generation), "file", settings_place(c->settings));
 	else
 		left_clear(c->env->sys, c->current.store);
 }
@@ -293,6 +298,7 @@ static void look_at_left(struct config *c)
 void current_start(struct config *c)
 {
 	char why[FILE_WHY] = "";
+	bool damaged;
 
 	if (c->env->dry_run || c->current.started)
 		return;
@@ -306,10 +312,10 @@ void current_start(struct config *c)
 	if (c->env->once)
 		decisions_expire(c);
 	decisions_read_rules(c);
-	c->current.started = find_last_good(c);
+	c->current.started = find_last_good(c, &damaged);
 	if (!c->current.started)
 		return; /* tried again at the next run */
-	look_at_left(c);
+	look_at_left(c, damaged);
 	store_prune(c->current.store, false,
 		(uint64_t[]){c->decisions.ledger->proven, c->current.saved_generation}, 2, 0);
 	c->step.starts =

@@ -175,7 +175,7 @@ struct current {
 	struct file_watch_entry bytes_drift; /* until it reports; then from the next look on */
 	bool watching_drift;                 /* these are in use */
 	bool started;                        /* its places were opened */
-	bool left;          /* the config was gone, or its state restored: its place may be newer */
+	bool left;          /* the config was gone, or its state is older: places may be newer */
 	bool half_shown;    /* a publication failed: its places may be those of either version */
 	bool older_known;   /* since the last tick, for this version */
 	bool repair_failed; /* nothing else is the matter: the next repair ends the failure */

@@ -38,7 +38,7 @@ struct share {
 struct trust {
 	uint64_t paths, files; /* hashes: of their names, of what they are now; 0 = free */
 	uint64_t wary_until_ms, used_ms;
-	struct share *sessions;
+	struct share *sessions; /* and connections of HTTP/2 */
 };
 
 struct connections_place {
@@ -435,7 +435,7 @@ int connections_lend(struct connections *c, struct connections_use *u, CURL *eas
 		if (q->document && !origins_find(&c->http2, u->origin))
 			u->place = place_lend(c, q->document, u->trust, now_ms);
 		if (!u->place && u->trust)
-			share_refresh(&u->trust->sessions, false, u->trust, now_ms);
+			share_refresh(&u->trust->sessions, true, u->trust, now_ms);
 		u->share = share_hold(u->place   ? u->place->share
 				      : u->trust ? u->trust->sessions
 						 : NULL);

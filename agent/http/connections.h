@@ -15,8 +15,9 @@
  * LATE_BODY_MS of any answer without a body, so that late bytes are seen.
  *
  * TLS sessions are kept as well, so that a new connection need not be a new handshake. They end
- * when a file of tls: changes, and after an hour at most. Where documents are
- * far more than places none has one: all connections are new ones, with sessions that go on.
+ * when a file of tls: changes, and after an hour at most; so do connections, but for who is on one.
+ * Where documents are far more than places none has one: all connections are new ones, with
+ * sessions that go on.
  *
  * Threads: the loop's. Ownership: a use is the transfer's, and must be returned before the
  * connections are freed. Errors: a failure costs a new connection, never a wrong answer.

@@ -32,6 +32,18 @@ size_t escape_sequence(const char *text, size_t left)
 	return len;
 }
 
+bool escape_is_utf8(const char *text)
+{
+	size_t left = strlen(text), n;
+
+	for (; left; text += n, left -= n) {
+		n = escape_sequence(text, left);
+		if (n == 0)
+			return false;
+	}
+	return true;
+}
+
 uint32_t escape_code_point(const char *s, size_t len)
 {
 	uint32_t c = (unsigned char)s[0] & (len == 1 ? 0x7fu : 0x7fu >> len);

@@ -20,6 +20,8 @@
 /* Length of the well-formed UTF-8 sequence at s, of which there are left (at least 1) bytes; 0 = it
  * is none. */
 size_t escape_sequence(const char *s, size_t left);
+/* True when all of the text is. */
+bool escape_is_utf8(const char *text);
 /* The code point of a sequence that escape_sequence() accepted. */
 uint32_t escape_code_point(const char *s, size_t len);
 /* True when this character may be shown as it is. */

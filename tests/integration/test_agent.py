@@ -255,6 +255,15 @@ class Operator(harness.Case):
         self.assertEqual(sorted(os.listdir(self.dir)), ['out', 'pullet.yaml'])
         self.assertEqual(os.listdir(self.path('out')), [])
 
+    def test_output_that_cannot_be_written_is_no_success(self):
+        path = self.path('pullet.yaml')
+        self.write('pullet.yaml', self.config(self.server.url + '/web.yaml'))
+        for args in (('--dry-run', '-c', path), ('-t', '-c', path), ('--version',), ('--help',)):
+            with self.subTest(args=args), open('/dev/full', 'wb') as full:
+                done = subprocess.run([PULLETD, *args], stdout=full, stderr=subprocess.PIPE, text=True, timeout=harness.DEADLINE, check=False)
+                self.assertEqual(done.returncode, 1)
+                self.assertIn('standard output cannot be written to', done.stderr)
+
     # ---- signals
 
     def test_usr1_pulls_now(self):

@@ -50,6 +50,7 @@ class Damage(harness.Case):
         shutil.copytree(world.path('kept'), place)
         with open(os.path.join(place, name), 'wb') as f:
             f.write(data)
+        shutil.rmtree(world.path('run'))  # after a boot: what readers still have is not replaced by an older version
         world.down = True
         done = subprocess.run([PULLETD, '-c', world.path('pullet.yaml'), '--once'], capture_output=True, text=True, timeout=harness.DEADLINE, check=False)
         world.down = False

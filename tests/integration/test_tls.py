@@ -17,7 +17,7 @@ import warnings
 import etcd
 import harness
 import kinds
-from harness import Agent
+from harness import Agent, Nginx
 from servers.wire import CLOSE, Wire, counted
 
 EC = ('ec', '-pkeyopt', 'ec_paramgen_curve:P-256')
@@ -378,6 +378,47 @@ configs: {{web: {{from: [{{server: main, path: /web.yaml}}], file: {self.path('w
             time.sleep(.5)
         self.assertIn('tls.ca', agent.status()['last_error'])
         agent.stop()
+
+
+class Renewals(Case):
+    """Files of tls: that are replaced on the disk, while nginx keeps a connection of HTTP/2 open."""
+
+    def begin_kept(self, more='', **keys):
+        os.mkdir(self.path('tls'))
+        for key, name in keys.items():
+            shutil.copy(self.authorities.path(name), self.path(f'tls/{key}'))
+        paths = {key: self.path(f'tls/{key}') for key in keys}
+        self.nginx = Nginx(self, server=f'keepalive_timeout 1h; {more}', ssl=(self.authorities.path('good.pem'), self.authorities.path('good.key')))
+        self.write('www/web.yaml', 'n: 1\n')
+        self.agent = Agent(self, f"""agent: {{state_dir: {self.path('state')}, runtime_dir: {self.path('run')}}}
+servers: {{main: {{urls: ["{self.nginx.url}"], tls: {{{', '.join(f'{k}: {v}' for k, v in paths.items())}}}}}}}
+configs: {{web: {{from: [{{server: main, path: /web.yaml}}], file: {self.path('web.yaml')}, interval: 1h}}}}
+""")
+
+    def renew(self, **keys):
+        for key, name in keys.items():
+            shutil.copy(self.authorities.path(name), self.path('tls/new'))
+            os.rename(self.path('tls/new'), self.path(f'tls/{key}'))
+
+    def test_a_renewed_certificate_is_shown_at_the_next_pull(self):
+        self.begin_kept(f'ssl_client_certificate {self.authorities.path("ca.pem")}; ssl_verify_client on;', ca='ca.pem', cert='stranger.pem', key='stranger.key')
+        self.agent.log.wait('pull failed.*the server answered 400')
+        self.assertIn('400', self.agent.refresh()['error'])  # the connection of this one is kept
+        self.renew(key='good.key', cert='good.pem')
+        self.assertEqual(self.agent.refresh()['outcome'], 'published')
+        self.end(self.agent)
+
+    def test_a_new_revocation_counts_at_the_next_pull(self):
+        self.authorities.revocations('ca', 'none-revoked')
+        self.begin_kept(ca='ca.pem', crl='none-revoked.pem')
+        self.agent.log.wait('published config=web')
+        self.assertEqual(self.agent.refresh()['outcome'], 'unchanged')  # the connection of this one is kept
+        self.authorities.settings('revoked')
+        self.authorities.openssl('ca', '-config', 'ca.cnf', '-cert', 'ca.pem', '-keyfile', 'ca.key', '-revoke', 'good.pem')
+        self.authorities.openssl('ca', '-config', 'ca.cnf', '-cert', 'ca.pem', '-keyfile', 'ca.key', '-gencrl', '-out', 'revoked.pem')
+        self.renew(crl='revoked.pem')
+        self.assertIn('certificate revoked', self.agent.refresh()['error'])
+        self.end(self.agent)
 
 
 class Etcd(Case):

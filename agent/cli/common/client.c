@@ -289,7 +289,7 @@ int client_ask(const char *command, const char *socket, const char *method, cons
 		return cli_error(CLI_FAILED, command, "out of memory or descriptors");
 	if (result == HTTP_CLIENT_TIMEOUT)
 		return cli_error(CLI_TIMED_OUT, command,
-			strcmp(command, "doctor") == 0
+			strcmp(command, "pullet doctor") == 0
 				? "the agent did not answer in time"
 				: "the agent did not answer in time: `pullet doctor` says why");
 	if (result == HTTP_CLIENT_TOO_LARGE)

@@ -225,7 +225,7 @@ static void report_not_running(struct doctor *d, struct doctor_list *l, int erro
 static void request_status(struct doctor *d, struct doctor_list *l)
 {
 	int r = client_ask(
-		"doctor", d->socket_path, "GET", "/v1/status", d->timeout_ms, &d->status);
+		"pullet doctor", d->socket_path, "GET", "/v1/status", d->timeout_ms, &d->status);
 
 	if (r == CLI_OK && d->status.status == 200 && d->status.fits)
 		return;

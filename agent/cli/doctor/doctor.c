@@ -91,7 +91,7 @@ static const struct command_line doctor_line = {
 static void *require_memory(void *p)
 {
 	if (!p)
-		exit(cli_error(CLI_FAILED, "doctor", "out of memory"));
+		exit(cli_error(CLI_FAILED, "pullet doctor", "out of memory"));
 	return p;
 }
 
@@ -445,7 +445,7 @@ static int print_findings(struct run *run)
 	} else {
 		add_sum(counts, &out);
 	}
-	r = cli_output("doctor", &out);
+	r = cli_output("pullet doctor", &out);
 	buffer_fini(&out);
 	if (r)
 		return r;

@@ -71,6 +71,8 @@ static void override__of_what_cannot_be_a_key_or_value__is_refused(void **state)
 		const char *key, *value, *why;
 	} cases[] = {
 		{"a\\b", "1", "backslash"},
+		{"a\xff", "1", "is not UTF-8"},
+		{"a\xed\xa0\x80", "1", "is not UTF-8"},
 		{"", "1", "the key \"\""},
 		{"n", "", "the value is empty: write '' for"},
 		{"n", "#fff", "the value is empty"},

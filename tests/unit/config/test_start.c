@@ -27,6 +27,18 @@ static void start__without_a_stored_version__publishes_nothing(void **state)
 	assert_state("waiting");
 }
 
+/* The runtime directory is in memory. */
+static void machine_boots(void)
+{
+	for (const char *const *name = (const char *const[]){"run/web.snap", "run/web.gen", NULL};
+		*name; name++) {
+		char path[SCRATCH_PATH + 64];
+
+		core_path(path, *name);
+		assert_int_equal(unlink(path), 0);
+	}
+}
+
 static void start__with_damaged_state_files__shows_the_newest_that_verifies(void **state)
 {
 	(void)state;
@@ -35,6 +47,7 @@ static void start__with_damaged_state_files__shows_the_newest_that_verifies(void
 	agent_crashes();
 	damage("3");
 	server_is_down();
+	machine_boots();
 	agent_starts("");
 	assert_logged("state files were damaged (set aside) or could not be read");
 	assert_shows("n: 2\n");
@@ -228,6 +241,26 @@ static void start__pinned__with_an_unreadable_file_between__finds_the_pinned_one
 	agent_starts("");
 	assert_generation(1);
 	assert_non_null(core_status().pin);
+}
+
+static void start__with_an_unusable_place__says_so_while_the_server_is_down_too(void **state)
+{
+	char path[SCRATCH_PATH + 64];
+
+	(void)state;
+	begin_with_two("");
+	agent_crashes();
+	core_path(path, "out/web.yaml");
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(mkdir(path, 0700), 0);
+	server_is_down();
+	agent_starts("");
+	assert_non_null(strstr(
+		core_status().last_error, "connection refused; and here: will not replace "));
+	assert_int_equal(rmdir(path), 0);
+	pull();
+	assert_shows("n: 2\n");
+	assert_null(strstr(core_status().last_error, "and here"));
 }
 
 static void start__with_an_unusable_place__is_tried_again_at_each_run(void **state)
@@ -701,6 +734,7 @@ static void start__with_damaged_files__says_how_many(void **state)
 	damage("3");
 	damage("2");
 	server_is_down();
+	machine_boots();
 	agent_starts("");
 	assert_line("<3>state files were damaged (set aside) or could not be read config=web "
 		    "files=2");
@@ -788,6 +822,7 @@ static void pin__whose_bytes_are_lost__is_dropped_with_its_maker(void **state)
 	agent_crashes();
 	damage("2");
 	server_is_down();
+	machine_boots();
 	agent_starts("");
 	assert_line("<3>the pinned version is not in the state directory: the pin is dropped "
 		    "config=web by=ann");
@@ -939,10 +974,50 @@ static void state__from_a_backup__takes_no_newer_file_back(void **state)
 	assert_generation(3); /* readers have seen 2 */
 }
 
+static void state__of_a_snapshot_from_a_backup__takes_no_newer_one_back(void **state)
+{
+	char newest[SCRATCH_PATH + 64];
+
+	(void)state;
+	core.place = "snapshot: true";
+	server_has("n: 1\n");
+	agent_starts("");
+	pull_of("n: 2\n");
+	agent_crashes();
+	core_path(newest, "state/web/00000000000000000002");
+	assert_int_equal(unlink(newest), 0);
+	server_is_down();
+	agent_starts("");
+	assert_int_equal(image_generation(core.config->current.image), 2);
+	server_recovers();
+	pull();
+	assert_generation(3);
+}
+
+static void state__whose_newest_is_damaged__takes_no_newer_file_back(void **state)
+{
+	(void)state;
+	begin_with_two("");
+	pull_of("n: 3\n");
+	agent_crashes();
+	damage("3");
+	server_is_down();
+	agent_starts("");
+	assert_logged("the state file of what readers were shown is damaged: the server is asked "
+		      "before an older version is shown");
+	assert_shows("n: 3\n");
+	server_recovers();
+	pull();
+	assert_shows("n: 3\n");
+	assert_generation(4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CORE_TEST(state__from_a_backup__takes_no_newer_file_back),
+		CORE_TEST(state__of_a_snapshot_from_a_backup__takes_no_newer_one_back),
+		CORE_TEST(state__whose_newest_is_damaged__takes_no_newer_file_back),
 		CORE_TEST(start__without_a_stored_version__publishes_nothing),
 		CORE_TEST(start__with_damaged_state_files__shows_the_newest_that_verifies),
 		CORE_TEST(start__with_nothing_but_damaged_files__waits_for_the_server),
@@ -958,6 +1033,7 @@ int main(void)
 		CORE_TEST_DISK(
 			start__pinned_while_a_rollback_waits_for_the_disk__takes_a_new_number),
 		CORE_TEST(start__pinned__with_an_unreadable_file_between__finds_the_pinned_one),
+		CORE_TEST(start__with_an_unusable_place__says_so_while_the_server_is_down_too),
 		CORE_TEST(start__with_an_unusable_place__is_tried_again_at_each_run),
 		CORE_TEST(start__whose_disk_fails__is_finished_by_the_next_run),
 		CORE_TEST(start__after_a_crash_during_a_probe__probes_again),

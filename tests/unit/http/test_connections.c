@@ -249,7 +249,7 @@ static void place__of_a_document__is_kept_with_its_connection(void **state)
 	lend(&b, 1);
 	assert_false(connections_has_place(&b.use));
 	assert_ptr_not_equal(b.easy.share, first);
-	assert_false(b.easy.share->connections);
+	assert_int_equal(b.easy.forbid, 1);
 	end(&b);
 	answer(&a, 11, 200);
 	assert_int_equal(a.easy.forbid, 0);
@@ -271,7 +271,8 @@ static void place__without_a_document_or_alone__is_none(void **state)
 	(void)state;
 	lend_to(&a, URL, NULL);
 	assert_false(connections_has_place(&a.use));
-	assert_true(a.easy.share->sessions && !a.easy.share->connections);
+	assert_true(a.easy.share->sessions);
+	assert_int_equal(a.easy.forbid, 1);
 	assert_null(a.easy.check);
 	end(&a);
 	lend_to(&a, PLAIN, NULL);
@@ -752,6 +753,31 @@ static void server__of_http2__needs_no_place(void **state)
 	end(&t);
 }
 
+static void connections__of_http2__end_with_the_files_of_their_handshake(void **state)
+{
+	struct transfer_played watch, t;
+	struct share_played *first;
+
+	(void)state;
+	lend(&t, 1);
+	answer(&t, 20, 200);
+	end(&t);
+	lend(&watch, 1);
+	first = watch.easy.share;
+	assert_true(first->connections && first->sessions);
+	lend(&t, 2);
+	assert_ptr_equal(t.easy.share, first);
+	end(&t);
+	scratch_write(dir, "ca", "22", 2);
+	lend(&t, 2);
+	assert_ptr_not_equal(t.easy.share, first);
+	assert_true(t.easy.share->connections);
+	end(&t);
+	assert_int_equal(shares, 2); /* who is on the old one stays there */
+	end(&watch);
+	assert_int_equal(shares, 1);
+}
+
 static void answer__by_http2_without_a_body__leaves_the_connection_good(void **state)
 {
 	static const struct {
@@ -902,6 +928,7 @@ int main(void)
 		CASE(lend__without_memory__goes_on_without_a_place),
 		CASE(lend__of_an_option_that_is_refused__says_so),
 		CASE(server__of_http2__needs_no_place),
+		CASE(connections__of_http2__end_with_the_files_of_their_handshake),
 		CASE(answer__by_http2_without_a_body__leaves_the_connection_good),
 		CASE(stream__that_died__leaves_its_connection_to_those_on_it),
 		CASE(stream__that_began_after_a_failure__is_not_suspected),

@@ -114,6 +114,16 @@ static void sequence__of_any_bytes__is_utf8_or_none(void **state)
 	}
 }
 
+static void text__is_utf8_when_all_of_it_is(void **state)
+{
+	(void)state;
+	assert_true(escape_is_utf8(""));
+	assert_true(escape_is_utf8("a\xc3\xa9\xf0\x9f\x98\x80"));
+	assert_false(escape_is_utf8("a\xff"));
+	assert_false(escape_is_utf8("\xc3"));
+	assert_false(escape_is_utf8("\xed\xa0\x80z"));
+}
+
 static void lines__stay_lines__and_all_else_is_escaped(void **state)
 {
 	struct buffer b;
@@ -131,6 +141,7 @@ int main(void)
 		cmocka_unit_test(each_character__has_one_form_for_people_and_one_in_json),
 		cmocka_unit_test(no_character__that_others_than_letters_obey__is_plain),
 		cmocka_unit_test(sequence__of_any_bytes__is_utf8_or_none),
+		cmocka_unit_test(text__is_utf8_when_all_of_it_is),
 		cmocka_unit_test(lines__stay_lines__and_all_else_is_escaped),
 	};
 
