@@ -279,7 +279,8 @@ void pull_offer(struct pull *pull, const struct http_client_response *answer)
 		drop_offer(pull);
 }
 
-/* True: the run has its document, and may have ended. */
+/* True: the run has its document, and may have ended. What is unusual about one, as an older index,
+ * may be that it was on its way for long: the server is asked. */
 static bool take_offer(struct pull_source *p)
 {
 	struct pull *pull = p->pull;
@@ -299,7 +300,7 @@ static bool take_offer(struct pull_source *p)
 	if (!pull->forced && pull->env->exchange.sys->now_ms() <= pull->offer_until_ms)
 		verdict = answer_check(&place, pull->offer, false, &answer);
 	drop_offer(pull);
-	taken = verdict == KIND_NEW || verdict == KIND_SAME;
+	taken = (verdict == KIND_NEW || verdict == KIND_SAME) && !answer.note[0];
 	if (taken)
 		take_verdict(p, verdict, &answer);
 	kind_answer_fini(&answer);

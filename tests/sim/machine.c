@@ -138,8 +138,7 @@ static void read_log(const char *line, size_t len)
 	struct machine *m = host_now->arg;
 	bool taken_back = memmem(line, len, "restoring the files of the current", 34) ||
 			  memmem(line, len, "a power cut may", 15);
-	bool unsaved = memmem(line, len, "after a restart only", 20) ||
-		       memmem(line, len, "cannot be read: the pin is dropped", 34);
+	bool unsaved = memmem(line, len, "cannot be read: the pin is dropped", 34);
 	bool given_up = memmem(line, len, "not rolled back: another", 24) ||
 			memmem(line, len, "request failed: keeping", 23);
 	char name[32];

@@ -240,8 +240,8 @@ static void follow_sight(struct subject *s, const struct sight *now)
 		subject_report_flaw("P2 %s: %s went back from %llu to %llu", s->name,
 			s->layers[older]->path, (unsigned long long)s->last.numbers[older],
 			(unsigned long long)now->numbers[older]);
-	if (s->held_us && s->at_hold.there && !s->unsaved && world.now_us < s->held_until_us &&
-		!subject_same_sight(now, &s->at_hold))
+	if (s->held_us && s->at_hold.there && !s->unsaved && !s->may_be_lost &&
+		world.now_us < s->held_until_us && !subject_same_sight(now, &s->at_hold))
 		subject_report_flaw("%s changed while it was held", s->name);
 	if (s->rolled_back.there && subject_same_sight(now, &s->rolled_back))
 		subject_report_flaw("%s shows again what was rolled back", s->name);

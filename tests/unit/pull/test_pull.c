@@ -110,6 +110,8 @@ static enum kind_verdict read_answer(const struct kind_place *place,
 	if (response->status != 200)
 		return KIND_USUAL;
 	verdict = kind_document(place, response, ret);
+	if (begins_with(&response->body, "late: "))
+		snprintf(ret->note, sizeof(ret->note), "the index went back");
 	snprintf(ret->epoch, sizeof(ret->epoch), "%s", response->config_type);
 	if (verdict == KIND_NEW && place->held && strcmp(place->held->etag, ret->version) == 0)
 		verdict = KIND_SAME;
@@ -1257,6 +1259,8 @@ static void offer__that_is_old_or_bad_or_not_enough__is_asked_for(void **state)
 	offer(&r, 200, "\"7\"", "");
 	assert_asks(&s, &r);
 	offer(&r, 404, "", "no\n");
+	assert_asks(&s, &r);
+	offer(&r, 200, "\"7\"", "late: 7\n"); /* a newer one may have been pulled meanwhile */
 	assert_asks(&s, &r);
 	offer(&r, 401, "", "no\n");
 	assert_asks(&s, &r);
