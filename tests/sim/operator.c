@@ -411,7 +411,9 @@ static void look_at_config(void *arg)
 
 void operator_look(struct subject *s)
 {
-	if (!s->removed && s->host->state == HOST_UP)
+	bool stopped = world.now_us < s->host->stopped_until_us; /* so is its watchdog */
+
+	if (!s->removed && s->host->state == HOST_UP && !stopped)
 		host_call(s->host, look_at_config, s);
 }
 
