@@ -17,6 +17,7 @@
 #include "base/sys.h"
 #include "cli/common/cli.h"
 #include "cli/common/options.h"
+#include "settings/value.h"
 
 #define QUIET_MS 500
 
@@ -96,13 +97,18 @@ static int send_to_all(struct publisher *p, const struct options *o)
 int cli_publisher(const char *command, const char *option, const char *endpoint,
 	const struct publisher_options *options, struct publisher **ret_publisher)
 {
+	const char *bad = settings_check_binding(endpoint);
 	char why[CURVE_WHY];
-	int r = publisher_open(&sys_real, endpoint, options, ret_publisher, why);
-	/* with a key it may be the key's file that is wrong */
-	bool usage_error = r == -EINVAL && (!options->secret_key_file || options->insecure);
+	bool usage_error;
+	int r;
 
+	if (bad)
+		return cli_error(CLI_USAGE, command, "%s '%s' %s", option, endpoint, bad);
+	r = publisher_open(&sys_real, endpoint, options, ret_publisher, why);
 	if (r == 0)
 		return CLI_OK;
+	/* with a key it may be the key's file that is wrong */
+	usage_error = r == -EINVAL && (!options->secret_key_file || options->insecure);
 	if (r == -EADDRINUSE)
 		return cli_error(CLI_FAILED, command,
 			"%s is in use: something publishes there already (pullet serve does, for "

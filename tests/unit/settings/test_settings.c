@@ -717,6 +717,10 @@ static void endpoint_and_address__table(void **state)
 		"ipc://x", "ipc:///a/../b", "inproc://x");
 	assert_string_equal(settings_check_endpoint("tcp://h:0"),
 		"has the port 0, which nobody can reach: write 1 to 65535");
+	GOOD_TEXTS(settings_check_binding, "tcp://127.0.0.1:0", "127.0.0.1:7377", "tcp://*:*",
+		"tcp://[::]:65535", "tcp://eth0:1", "ipc:///run/x");
+	BAD_TEXTS(settings_check_binding, "", "h", "tcp://h", "tcp://h:", "tcp://h:x",
+		"tcp://h:65536", "inproc://x", "http://h:1");
 	GOOD_TEXTS(settings_check_address, "127.0.0.1:9377", "[::]:9377", "localhost:0");
 	BAD_TEXTS(settings_check_address, "", ":1", "9377", "h", "h:", "h:x", "h:65536", "*:1",
 		"h:1 ", "http://h:1");
