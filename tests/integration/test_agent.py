@@ -72,6 +72,19 @@ class Operator(harness.Case):
         self.assertEqual(agent.refresh()['generation'], 2)
         agent.stop()
 
+    def test_no_name_of_a_config_is_that_of_a_file_of_the_agents(self):
+        names = ('lock', 'left', 'ledger.json', 'control', 'control.sock', 'web.gen', 'web', 'true', '1e5')
+        text = self.config(self.server.url + '/web.yaml', '    interval: 1h\n', name=names[0])
+        for name in names[1:]:
+            text += f"  {name}: {{url: '{self.server.url}/web.yaml', file: {self.path('out/' + name + '.yaml')}, interval: 1h}}\n"
+        self.write('pullet.yaml', text)
+        for _ in range(2):  # from the server, then from the last known good
+            agent = Agent(self, text)
+            for name in names:
+                agent.log.wait(rf'(published|last known good) config={name} generation=1 ')
+                self.assertEqual(self.read(f'out/{name}.yaml'), b'n: 1\n', name)
+            agent.stop()
+
     def test_a_damaged_state_file_is_set_aside_and_the_older_one_used(self):
         agent = self.start()
         agent.log.wait('published.*generation=1')

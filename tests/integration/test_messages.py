@@ -223,7 +223,7 @@ def port_taken(t):
 
 
 CANNOT_MAKE = 'cannot make the directory: make it, or name another one in the configuration path='
-CANNOT_LOCK = r'cannot write in the state directory path=DIR/state/lock why="'
+CANNOT_LOCK = r'cannot write in the state directory path=DIR/state/.lock why="'
 CANNOT_LISTEN = r'cannot serve the control API why="cannot listen on '
 FEW = r'cannot start: the limit of open files is too low why="\d+ file descriptors are needed '
 SHORT = r'memory, file descriptors or threads are short: raise the limits \(LimitNOFILE, MemoryMax, TasksMax\) why='

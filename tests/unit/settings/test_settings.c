@@ -414,15 +414,15 @@ static void parse__twice__names_both_places(void **state)
 
 static void parse__place_of_the_agents_own__is_refused(void **state)
 {
-	static const char *const good_places[] = {"file: /s/b", "file: /s/locks", "file: /r/a.yaml",
-		"file: /r/x/a.snap", "file: /st"};
+	static const char *const good_places[] = {
+		"file: /s/b", "file: /s/lock", "file: /r/a.yaml", "file: /r/x/a.snap", "file: /st"};
 	char text[256];
 
 	(void)state;
 	BAD(OWN "configs: {a: {url: 'http://h/', file: /s/a/1}}\n",
 		"t.yaml:2:39: \"/s/a/1\" is where the agent keeps its state: name another place");
-	BAD(OWN "configs: {a: {url: 'http://h/', file: /s/lock}}\n",
-		"t.yaml:2:39: \"/s/lock\" is where the agent keeps its state: name another place");
+	BAD(OWN "configs: {a: {url: 'http://h/', file: /s/.lock}}\n",
+		"t.yaml:2:39: \"/s/.lock\" is where the agent keeps its state: name another place");
 	BAD(OWN "configs: {a: {url: 'http://h/', file: /s}}\n",
 		"t.yaml:2:39: \"/s\" is where the agent keeps its state: name another place");
 	BAD(OWN "configs: {a: {url: 'http://h/', file: /r/b.snap}}\n",
