@@ -251,6 +251,17 @@ class Operator(harness.Case):
         self.assertEqual(self.run_agent('--once').returncode, 1)
         self.assertEqual(self.read('out/web.yaml'), b'n: 1\n')
 
+    def test_once_that_a_signal_ends_before_its_pull_has_failed(self):
+        self.write('pullet.yaml', self.config(self.server.url + '/web.yaml'))
+        self.server.behave = lambda connection, head, stopping: stopping.wait()
+        for option in ('--once', '--dry-run'):
+            before = self.server.requests
+            agent = harness.Program([PULLETD, '-c', self.path('pullet.yaml'), option])
+            self.until(lambda: self.server.requests > before, 'a request')
+            agent.signal(signal.SIGTERM)
+            self.assertEqual(agent.wait(), 1, option)
+            agent.close()
+
     def test_dry_run_writes_nothing(self):
         done = self.run_agent('--dry-run', config=self.config(self.server.url + '/web.yaml'))
         self.assertEqual(done.returncode, 0, done.stderr)
