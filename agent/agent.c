@@ -62,6 +62,8 @@ static int open_own_dir(const char *path, mode_t mode)
 	return dir;
 }
 
+#define LOCK_NAME ".lock" /* beside the configs' directories: no config has such a name */
+
 /* Claims the state directory for one agent. Not by flock(): a program that a killed agent was about
  * to start would keep that lock for a moment, and the next agent would not start. */
 static int lock_state(struct agent *a, const char *state_dir, int dir)
@@ -70,8 +72,8 @@ static int lock_state(struct agent *a, const char *state_dir, int dir)
 	char why[FILE_REMEDY], path[PATH_MAX];
 	int r;
 
-	snprintf(path, sizeof(path), "%s/lock", state_dir);
-	a->lock = sys_real.openat(dir, "lock", O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	snprintf(path, sizeof(path), "%s/" LOCK_NAME, state_dir);
+	a->lock = sys_real.openat(dir, LOCK_NAME, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
 	if (a->lock < 0) {
 		r = -errno;
 		file_remedy(why, -r, false);

@@ -407,5 +407,7 @@ int main(int argc, char **argv)
 	watched_files_fini(&a.files_read);
 	agent_stop(&a);
 	free(a.absolute_path);
+	if (a.once && a.once_left > 0)
+		a.once_failed = true; /* a signal came first */
 	return end_output(r == 0 && !a.once_failed ? EXIT_SUCCESS : EXIT_FAILURE);
 }

@@ -14,6 +14,8 @@
 #include "pull/kinds/answer.h"
 #include "pull/reading.h"
 
+#define AFTER_LIMIT_MS 100 /* a run's own limit comes first: it can tell what it waited for */
+
 struct pull_source {
 	struct pull *pull;
 	struct upstream *server;
@@ -334,7 +336,7 @@ static int start_exchange(struct pull_source *p, char why[FILE_WHY])
 			.type = p->type,
 			.forced = pull->forced,
 			.max_bytes = upstream_settings(p->server)->max_bytes},
-		.timeout_ms = pull->config->timeout_ms,
+		.timeout_ms = pull->config->timeout_ms + AFTER_LIMIT_MS,
 		.document = true,
 		.calls = &exchange_calls,
 		.arg = p,

@@ -4,8 +4,9 @@
  * Frame 0: the topic, 1 to 255 bytes. Frame 1 (optional): JSON {"v":1,"epoch":"<publisher's
  * id>","seq":12,"version":"<etag or revision>","spread_ms":5000,"hops":1}; every member but v is
  * optional, unknown members are ignored, v other than 1 is invalid. One bare frame with the topic
- * is a valid message. Heartbeat: topic "pullet.heartbeat", the envelope carries the epoch. hops:
- * the relays that a change, or the cause of a heartbeat's epoch, came through.
+ * is a valid message; of one with more than two frames only the topic counts. Heartbeat: topic
+ * "pullet.heartbeat", the envelope carries the epoch. hops: the relays that a change, or the cause
+ * of a heartbeat's epoch, came through.
  */
 #ifndef PULLET_PUSH_MESSAGE_H
 #define PULLET_PUSH_MESSAGE_H

@@ -227,9 +227,10 @@ static struct push_message read_or_drop_envelope(
 	struct session *s, const struct session_message *from)
 {
 	struct push_message m = {0};
-	const char *why = NULL;
+	const char *why = from->has_more ? "the message has more than two frames" : NULL;
 
-	if (from->envelope && push_message_parse(from->envelope, from->envelope_len, &m, &why)) {
+	if (why || (from->envelope &&
+			   push_message_parse(from->envelope, from->envelope_len, &m, &why))) {
 		count_one(&s->bad);
 		log_debug("invalid envelope of a push message: taking the bare topic", "endpoint",
 			s->at.endpoint, "topic", from->topic, "why", why);
@@ -267,7 +268,7 @@ void session_hear(struct session *s, const struct session_message *m, uint64_t n
 {
 	struct push_message read;
 
-	if (m->has_more || m->topic_len == 0 || m->topic_len > PUSH_MAX_TOPIC ||
+	if (m->topic_len == 0 || m->topic_len > PUSH_MAX_TOPIC ||
 		strlen(m->topic) != m->topic_len) {
 		count_one(&s->bad);
 		return;

@@ -290,12 +290,23 @@ static const char *check_host_part(const char *text, const char *end, const char
 	return p == text ? "names no host" : NULL;
 }
 
+static const char *check_port(const char *text, const char *end, unsigned long least)
+{
+	unsigned long port;
+
+	if (text == end || end - text > 5 || strspn(text, DIGITS) < (size_t)(end - text))
+		return "has no valid port: write a number up to 65535 behind the host";
+	port = strtoul(text, NULL, 10);
+	if (port < least)
+		return "has the port 0, which nobody can reach: write 1 to 65535";
+	return port > 65535 ? "has a port out of range: at most 65535" : NULL;
+}
+
 /* HOST[:PORT] in len bytes, none of which is NUL. */
 static const char *check_host_port(
 	const char *text, size_t len, bool need_port, unsigned long min_port)
 {
 	const char *end = text + len, *p, *why = check_host_part(text, end, &p);
-	unsigned long port;
 
 	if (why)
 		return why;
@@ -303,12 +314,7 @@ static const char *check_host_port(
 		return need_port ? "names no port: write HOST:PORT" : NULL;
 	if (*p++ != ':')
 		return "has a character in the host that cannot be there";
-	if (p == end || end - p > 5 || strspn(p, DIGITS) < (size_t)(end - p))
-		return "has no valid port: write a number up to 65535 behind the host";
-	port = strtoul(p, NULL, 10);
-	if (port < min_port)
-		return "has the port 0, which nobody can reach: write 1 to 65535";
-	return port > 65535 ? "has a port out of range: at most 65535" : NULL;
+	return check_port(p, end, min_port);
 }
 
 const char *settings_check_url(const char *text)
@@ -415,6 +421,25 @@ const char *settings_check_endpoint(const char *text)
 	if (strlen(text + 6) >= sizeof(((struct sockaddr_un *)0)->sun_path))
 		return "has a path that is too long for a socket: at most 107 bytes";
 	return settings_check_path(text + 6);
+}
+
+const char *settings_check_binding(const char *text)
+{
+	const char *port;
+
+	if (!strncmp(text, "ipc://", 6))
+		return text[6] ? NULL : "names no path: write ipc:///PATH";
+	if (!strncmp(text, "tcp://", 6))
+		text += 6;
+	else if (strstr(text, "://"))
+		return "must be tcp://HOST:PORT or ipc:///PATH";
+	port = strrchr(text, ':');
+	if (!port)
+		return "names no port: write tcp://HOST:PORT";
+	if (port == text)
+		return "names no host: write tcp://HOST:PORT";
+	port++;
+	return strcmp(port, "*") == 0 ? NULL : check_port(port, port + strlen(port), 0);
 }
 
 const char *settings_check_address(const char *text)

@@ -40,6 +40,9 @@ const char *settings_check_header_value(const char *text);
 const char *settings_check_user(const char *text);
 /* tcp://HOST:PORT or ipc:///PATH. */
 const char *settings_check_endpoint(const char *text);
+/* [tcp://]HOST:PORT, where port 0 and '*' mean any, or ipc://PATH. The host may be an interface or
+ * '*', and is libzmq's to judge, and so is the path; of a port it would take the lower 16 bits. */
+const char *settings_check_binding(const char *text);
 /* HOST:PORT or [v6]:PORT; port 0 means any. */
 const char *settings_check_address(const char *text);
 /* Absolute, without empty, "." or ".." segments, so that equal files have equal texts. */

@@ -52,7 +52,7 @@ class Hostile(harness.Case):
         for folder in ('.', 'web', '..7-0123456789abcdef', '..check-0123456789abcdef'):
             folder = os.path.normpath(self.path(os.path.join('victim', folder)))
             os.makedirs(folder, exist_ok=True)
-            for name in ('web.yaml', 'one.yaml', '.web.yaml.pullet-0123456789abcdef', '00000000000000000007', 'ledger', 'lock', 'x.gen', 'x.snap'):
+            for name in ('web.yaml', 'one.yaml', '.web.yaml.pullet-0123456789abcdef', '00000000000000000007', 'ledger', '.lock', 'x.gen', 'x.snap'):
                 with open(os.path.join(folder, name), 'wb') as f:
                     f.write(b'of root\n')
                 os.chmod(os.path.join(folder, name), 0o600)

@@ -72,6 +72,19 @@ class Operator(harness.Case):
         self.assertEqual(agent.refresh()['generation'], 2)
         agent.stop()
 
+    def test_no_name_of_a_config_is_that_of_a_file_of_the_agents(self):
+        names = ('lock', 'left', 'ledger.json', 'control', 'control.sock', 'web.gen', 'web', 'true', '1e5')
+        text = self.config(self.server.url + '/web.yaml', '    interval: 1h\n', name=names[0])
+        for name in names[1:]:
+            text += f"  {name}: {{url: '{self.server.url}/web.yaml', file: {self.path('out/' + name + '.yaml')}, interval: 1h}}\n"
+        self.write('pullet.yaml', text)
+        for _ in range(2):  # from the server, then from the last known good
+            agent = Agent(self, text)
+            for name in names:
+                agent.log.wait(rf'(published|last known good) config={name} generation=1 ')
+                self.assertEqual(self.read(f'out/{name}.yaml'), b'n: 1\n', name)
+            agent.stop()
+
     def test_a_damaged_state_file_is_set_aside_and_the_older_one_used(self):
         agent = self.start()
         agent.log.wait('published.*generation=1')
@@ -237,6 +250,17 @@ class Operator(harness.Case):
         self.server.behave = good(b'x', status='500 Internal Server Error')
         self.assertEqual(self.run_agent('--once').returncode, 1)
         self.assertEqual(self.read('out/web.yaml'), b'n: 1\n')
+
+    def test_once_that_a_signal_ends_before_its_pull_has_failed(self):
+        self.write('pullet.yaml', self.config(self.server.url + '/web.yaml'))
+        self.server.behave = lambda connection, head, stopping: stopping.wait()
+        for option in ('--once', '--dry-run'):
+            before = self.server.requests
+            agent = harness.Program([PULLETD, '-c', self.path('pullet.yaml'), option])
+            self.until(lambda: self.server.requests > before, 'a request')
+            agent.signal(signal.SIGTERM)
+            self.assertEqual(agent.wait(), 1, option)
+            agent.close()
 
     def test_dry_run_writes_nothing(self):
         done = self.run_agent('--dry-run', config=self.config(self.server.url + '/web.yaml'))

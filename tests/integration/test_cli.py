@@ -463,12 +463,15 @@ class Usage(harness.Case):
                                  (('--http', f'127.0.0.1:{port}'), 1, f'cannot listen on 127.0.0.1:{port}: another program has it: .*--http'),
                                  (('--http', '127.0.0.1:0', '--push', f'tcp://127.0.0.1:{port}'), 1, f'127.0.0.1:{port} is in use: .*--push'),
                                  (('--http', '127.0.0.1:0', '--push', 'tcp://0.0.0.0:0'), 64, '--insecure'),
-                                 (('--http', '127.0.0.1:0', '--push', 'foo://x:1', '--insecure'), 64, "--push 'foo://x:1' is no endpoint: write tcp://HOST:PORT")):
+                                 (('--http', '127.0.0.1:0', '--push', 'foo://x', '--insecure'), 64, "--push 'foo://x' must be tcp://HOST:PORT or ipc:///PATH"),
+                                 (('--http', '127.0.0.1:0', '--push', 'foo'), 64, "--push 'foo' names no port: write tcp://HOST:PORT"),
+                                 (('--http', '127.0.0.1:0', '--push', 'tcp://127.0.0.1:65536'), 64, "--push 'tcp://127.0.0.1:65536' has a port out of range")):
             got, out, error = self.run_cli('serve', self.dir, *args)
             self.assertEqual((got, out), (code, ''), error)
             self.assertRegex(error, '^pullet serve: .*' + says)
         self.assertRegex(self.run_cli('publish', 'web', '--endpoint', f'tcp://127.0.0.1:{port}')[2], 'is in use: .*--endpoint')
         self.assertEqual(self.run_cli('publish', 'web', '--endpoint', 'tcp://0.0.0.0:0')[0], 64)
+        self.assertEqual(self.run_cli('publish', 'web', '--endpoint', 'tcp://127.0.0.1:70000')[0], 64)
 
 
 class Top(Case):

@@ -223,7 +223,7 @@ def port_taken(t):
 
 
 CANNOT_MAKE = 'cannot make the directory: make it, or name another one in the configuration path='
-CANNOT_LOCK = r'cannot write in the state directory path=DIR/state/lock why="'
+CANNOT_LOCK = r'cannot write in the state directory path=DIR/state/.lock why="'
 CANNOT_LISTEN = r'cannot serve the control API why="cannot listen on '
 FEW = r'cannot start: the limit of open files is too low why="\d+ file descriptors are needed '
 SHORT = r'memory, file descriptors or threads are short: raise the limits \(LimitNOFILE, MemoryMax, TasksMax\) why='
@@ -476,20 +476,19 @@ class Others(Host):
         agent.stop()
 
     def test_a_pull_that_has_no_connection_in_time_says_so(self):
-        """Or libcurl does, for which the same time is the limit of a connection."""
-        def told(scheme, server, ours, libcurls):
+        def told(scheme, server, says):
             agent = Agent(self, self.text('    timeout: 400ms\n', url=f'{scheme}://127.0.0.1:{server.getsockname()[1]}'))
-            agent.log.wait(f'request timed out after 400ms: {ours}"|why="timed out: {libcurls}')
+            agent.log.wait(f'request timed out after 400ms: {says}"')
             agent.stop()
 
         with socket.create_server(('127.0.0.1', 0), backlog=1000) as mute:
-            told('https', mute, 'the server does not end the TLS handshake', 'SSL connection timeout')
+            told('https', mute, 'the server does not end the TLS handshake')
         with socket.create_server(('127.0.0.1', 0), backlog=0) as deaf, contextlib.ExitStack() as crowd:
             for _ in range(4):  # what it does not accept fills its line
                 one = crowd.enter_context(socket.socket())
                 one.setblocking(False)
                 one.connect_ex(deaf.getsockname())
-            told('http', deaf, 'no connection: the host is down, or a firewall is on the way', '.*no address of it answers')
+            told('http', deaf, 'no connection: the host is down, or a firewall is on the way')
 
     def test_a_name_that_nobody_knows_is_told_with_a_remedy(self):
         text = self.text(url='http://who..invalid')  # no name at all: no resolver is asked

@@ -77,6 +77,16 @@ class Push(harness.Case):
         self.assertEqual(self.read('out/web.yaml'), b'n: 2\n')
         agent.stop()
 
+    def test_a_message_of_more_frames_than_ours_pulls_at_once(self):
+        agent = self.start()
+        for n, frames in ((2, (b'web', b'', b'')), (3, (b'web', {'v': 1, 'epoch': 'e', 'seq': 1}, b'signature'))):
+            self.set(n)
+            self.publisher.send(*frames)
+            agent.log.wait(f'published.*generation={n}')
+        push = json.loads(agent.get('/v1/status')[1])['push'][0]
+        self.assertEqual((push['messages'], push['bad']), (2, 2), push)
+        agent.stop()
+
     def test_an_envelope_pulls_at_once_and_other_topics_do_not(self):
         agent = self.start()
         self.set(2)

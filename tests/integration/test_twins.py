@@ -55,7 +55,7 @@ class Twins(harness.Case):
             one.signal(signal.SIGKILL)
             one.wait()
             one.close()
-            self.assertTrue(os.path.exists(self.path('state/lock')), 'the lock file of the dead one lies there')
+            self.assertTrue(os.path.exists(self.path('state/.lock')), 'the lock file of the dead one lies there')
 
     def test_one_that_is_stopped_still_has_it(self):
         one, _ = self.start_all()

@@ -17,6 +17,7 @@
 #include "base/sys.h"
 #include "cli/common/cli.h"
 #include "cli/common/options.h"
+#include "settings/value.h"
 
 #define QUIET_MS 500
 
@@ -93,36 +94,21 @@ static int send_to_all(struct publisher *p, const struct options *o)
 	}
 }
 
-/* "tcp://HOST:PORT", without the "tcp://" too, or "ipc://PATH". */
-static bool is_endpoint(const char *text)
-{
-	const char *scheme = strstr(text, "://"), *host = scheme ? scheme + 3 : text,
-		   *colon = strrchr(host, ':');
-
-	if (strncmp(text, "ipc://", 6) == 0)
-		return text[6];
-	if (scheme && strncmp(text, "tcp://", 6) != 0)
-		return false;
-	return colon && colon > host && colon[1] && !strchr(host, '/');
-}
-
 int cli_publisher(const char *command, const char *option, const char *endpoint,
 	const struct publisher_options *options, struct publisher **ret_publisher)
 {
+	const char *bad = settings_check_binding(endpoint);
 	char why[CURVE_WHY];
 	bool usage_error;
 	int r;
 
-	if (!is_endpoint(endpoint))
-		return cli_error(CLI_USAGE, command,
-			"%s '%s' is no endpoint: write tcp://HOST:PORT or ipc:///PATH, such as "
-			"tcp://127.0.0.1:7377",
-			option, endpoint);
+	if (bad)
+		return cli_error(CLI_USAGE, command, "%s '%s' %s", option, endpoint, bad);
 	r = publisher_open(&sys_real, endpoint, options, ret_publisher, why);
-	/* with a key it may be the key's file that is wrong */
-	usage_error = r == -EINVAL && (!options->secret_key_file || options->insecure);
 	if (r == 0)
 		return CLI_OK;
+	/* with a key it may be the key's file that is wrong */
+	usage_error = r == -EINVAL && (!options->secret_key_file || options->insecure);
 	if (r == -EADDRINUSE)
 		return cli_error(CLI_FAILED, command,
 			"%s is in use: something publishes there already (pullet serve does, for "

@@ -34,7 +34,7 @@ static bool is_state(const struct loader *l, const char *path)
 	const char *rest = l->s->state_dir ? rest_below(path, l->s->state_dir) : NULL;
 
 	return (l->s->state_dir && strcmp(path, l->s->state_dir) == 0) ||
-	       (rest && (strcmp(rest, "lock") == 0 || is_config(l, rest, strcspn(rest, "/"))));
+	       (rest && (strcmp(rest, ".lock") == 0 || is_config(l, rest, strcspn(rest, "/"))));
 }
 
 static bool is_runtime(const struct loader *l, const char *path)

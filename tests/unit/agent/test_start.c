@@ -155,10 +155,10 @@ static void state__that_cannot_be_written__is_named(void **state)
 	(void)state;
 	put_settings("", WEB);
 	assert_int_equal(mkdir(place("state"), 0700), 0);
-	assert_int_equal(mkdir(place("state/lock"), 0700), 0);
+	assert_int_equal(mkdir(place("state/.lock"), 0700), 0);
 	assert_int_equal(run_another("pullet.yaml", 0), 1);
 	snprintf(expected, sizeof(expected),
-		"cannot write in the state directory path=%s/state/lock why=\"Is a directory",
+		"cannot write in the state directory path=%s/state/.lock why=\"Is a directory",
 		played.dir);
 	assert_shows(command.err, expected);
 }
@@ -342,7 +342,7 @@ static void look_at_modes(int printed)
 		const char *name;
 		mode_t mode;
 	} table[] = {
-		{"state", 0700}, {"run", 0750}, {"state/lock", 0600}, {"run/control.sock", 0660}};
+		{"state", 0700}, {"run", 0750}, {"state/.lock", 0600}, {"run/control.sock", 0660}};
 	struct stat st;
 
 	if (!log_has(printed, "started version", 1))

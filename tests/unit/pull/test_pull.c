@@ -884,6 +884,7 @@ static void pull__that_runs_into_the_transfers_own_limit__is_a_timeout(void **st
 {
 	struct site s;
 	struct run r;
+	uint64_t begun_ms;
 
 	(void)state;
 	site_open(&s);
@@ -892,9 +893,11 @@ static void pull__that_runs_into_the_transfers_own_limit__is_a_timeout(void **st
 			     s.a.url));
 	web_put(&s.a, "/web.yaml", 0, NULL, NULL);
 	run_open(&r, &s, 0);
+	begun_ms = sys_real.now_ms();
 	pull(&r);
 	assert_int_equal(r.outcome, PULL_TIMEOUT);
 	assert_int_equal(strncmp(r.why, "timed out: ", 11), 0);
+	assert_true(sys_real.now_ms() - begun_ms >= 190); /* well after that of the run */
 	close_run(&s, &r);
 }
 

@@ -288,8 +288,8 @@ static void message__in_each_form__is_heard_or_bad(void **state)
 		{1, {topic}, {PUSH_MAX_TOPIC + 1}, 0, 1, ""},
 		{1, {large}, {PUSH_MAX_ENVELOPE + 1}, 0, 1, ""},
 		{1, {""}, {0}, 0, 1, ""},
-		{3, {"web", small, ""}, {3, sizeof(small) - 1, 0}, 0, 1, ""},
-		{4, {"web", small, "a", "b"}, {3, sizeof(small) - 1, 1, 1}, 0, 1, ""},
+		{3, {"web", small, ""}, {3, sizeof(small) - 1, 0}, 1, 1, ""},
+		{4, {"web", small, "a", "b"}, {3, sizeof(small) - 1, 1, 1}, 1, 1, ""},
 	};
 
 	(void)state;

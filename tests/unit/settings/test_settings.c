@@ -414,15 +414,15 @@ static void parse__twice__names_both_places(void **state)
 
 static void parse__place_of_the_agents_own__is_refused(void **state)
 {
-	static const char *const good_places[] = {"file: /s/b", "file: /s/locks", "file: /r/a.yaml",
-		"file: /r/x/a.snap", "file: /st"};
+	static const char *const good_places[] = {
+		"file: /s/b", "file: /s/lock", "file: /r/a.yaml", "file: /r/x/a.snap", "file: /st"};
 	char text[256];
 
 	(void)state;
 	BAD(OWN "configs: {a: {url: 'http://h/', file: /s/a/1}}\n",
 		"t.yaml:2:39: \"/s/a/1\" is where the agent keeps its state: name another place");
-	BAD(OWN "configs: {a: {url: 'http://h/', file: /s/lock}}\n",
-		"t.yaml:2:39: \"/s/lock\" is where the agent keeps its state: name another place");
+	BAD(OWN "configs: {a: {url: 'http://h/', file: /s/.lock}}\n",
+		"t.yaml:2:39: \"/s/.lock\" is where the agent keeps its state: name another place");
 	BAD(OWN "configs: {a: {url: 'http://h/', file: /s}}\n",
 		"t.yaml:2:39: \"/s\" is where the agent keeps its state: name another place");
 	BAD(OWN "configs: {a: {url: 'http://h/', file: /r/b.snap}}\n",
@@ -717,6 +717,10 @@ static void endpoint_and_address__table(void **state)
 		"ipc://x", "ipc:///a/../b", "inproc://x");
 	assert_string_equal(settings_check_endpoint("tcp://h:0"),
 		"has the port 0, which nobody can reach: write 1 to 65535");
+	GOOD_TEXTS(settings_check_binding, "tcp://127.0.0.1:0", "127.0.0.1:7377", "tcp://*:*",
+		"tcp://[::]:65535", "tcp://eth0:1", "ipc:///run/x");
+	BAD_TEXTS(settings_check_binding, "", "h", "tcp://h", "tcp://h:", "tcp://h:x",
+		"tcp://h:65536", "inproc://x", "http://h:1");
 	GOOD_TEXTS(settings_check_address, "127.0.0.1:9377", "[::]:9377", "localhost:0");
 	BAD_TEXTS(settings_check_address, "", ":1", "9377", "h", "h:", "h:x", "h:65536", "*:1",
 		"h:1 ", "http://h:1");

@@ -304,18 +304,25 @@ static void serve__of_what_it_cannot__says_what_to_do(void **state)
 /* Nothing is said of keys, which it would not mend. */
 static void serve__at_what_is_no_endpoint__says_how_one_is_written(void **state)
 {
-	static const char *const words[] = {"", "foo", "foo:", ":7377", "tcp://", "tcp://foo",
-		"tcp://:7377", "tcp:/x", "ipc://", "http://127.0.0.1:7377"};
+	static const struct {
+		const char *endpoint, *says;
+	} table[] = {{"", "names no port: write tcp://HOST:PORT"},
+		{"foo", "names no port: write tcp://HOST:PORT"},
+		{"tcp://foo", "names no port: write tcp://HOST:PORT"},
+		{":7377", "names no host: write tcp://HOST:PORT"},
+		{"tcp://:7377", "names no host: write tcp://HOST:PORT"},
+		{"foo:", "has no valid port: write a number up to 65535 behind the host"},
+		{"tcp:/x", "has no valid port: write a number up to 65535 behind the host"},
+		{"ipc://", "names no path: write ipc:///PATH"},
+		{"http://127.0.0.1:7377", "must be tcp://HOST:PORT or ipc:///PATH"}};
 	char expected[256];
 
 	(void)state;
-	for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++) {
+	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {
 		RUN(cli_serve, "pullet serve", played.dir, "--http", "127.0.0.1:0", "--push",
-			words[i]);
-		snprintf(expected, sizeof(expected),
-			"pullet serve: --push '%s' is no endpoint: write tcp://HOST:PORT or "
-			"ipc:///PATH, such as tcp://127.0.0.1:7377\n",
-			words[i]);
+			table[i].endpoint);
+		snprintf(expected, sizeof(expected), "pullet serve: --push '%s' %s\n",
+			table[i].endpoint, table[i].says);
 		assert_ended(CLI_USAGE, "", expected);
 	}
 }
