@@ -404,6 +404,26 @@ static void client__that_hangs_up_during_an_answer__is_not_gone(void **state)
 	assert_int_equal(gone, 0);
 }
 
+/* That has no more to ask, which is seen before the answer is out. */
+static void client__that_ends_its_half_at_once__gets_its_answer(void **state)
+{
+	static const char *const lines[] = {"/a%00b", "/"};
+	char text[128];
+
+	(void)state;
+	for (size_t i = 0; i < 2; i++) {
+		quick_connect(&clients[i], path);
+		snprintf(text, sizeof(text), "GET %s HTTP/1.1\r\nHost: x\r\n\r\n", lines[i]);
+		quick_send(&clients[i], text);
+		shutdown(clients[i].fd, SHUT_WR);
+		while (i == 1 && held_count == 0)
+			quick_run();
+		if (i == 1)
+			httpd_reply(held[0], 200, NULL, "", 0);
+		check_status(i, i ? 200 : 400);
+	}
+}
+
 /* libevent looks for the end of that line, however long it is. */
 static void chunk__whose_length_never_ends__is_not_read_for_ever(void **state)
 {
@@ -691,6 +711,7 @@ int main(void)
 		CASE(answers__are_bounded_from_the_start),
 		CASE(client__that_gets_an_answer__is_not_read_meanwhile_nor_gone),
 		CASE(client__that_hangs_up_during_an_answer__is_not_gone),
+		CASE(client__that_ends_its_half_at_once__gets_its_answer),
 		CASE(chunk__whose_length_never_ends__is_not_read_for_ever),
 		CASE(socket__that_is_restored__accepts_nobody_where_no_place_is_free),
 		CASE(descriptors__that_are_short__stop_that_server_until_the_tick),
