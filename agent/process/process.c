@@ -214,15 +214,14 @@ static void stream_finish(struct stream *s)
 {
 	int left = 0;
 
-	if (s->fd >= 0 && ioctl(s->fd, FIONREAD, &left) == 0)
-		while (left > 0 && s->fd >= 0) {
-			uint64_t before = s->bytes.len + s->dropped;
+	ioctl(s->fd, FIONREAD, &left); /* of a closed one nothing is left */
+	while (left > 0) {
+		uint64_t before = s->bytes.len + s->dropped;
 
-			if (!stream_read(s, (size_t)left))
-				break;
-			left -= (int)(s->bytes.len + s->dropped - before);
-		}
-	stream_close(s);
+		if (!stream_read(s, (size_t)left))
+			break;
+		left -= (int)(s->bytes.len + s->dropped - before);
+	}
 }
 
 static void explain_timeout(const struct process *p, char why[PROCESS_WHY])

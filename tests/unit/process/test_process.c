@@ -265,6 +265,92 @@ static void preparation__that_fails__starts_nothing(void **state)
 	assert_string_equal(o.output, "");
 }
 
+static pid_t agent_of_the_test;
+static bool keeper_is_gone, no_subreaper, no_keepers_subreaper;
+
+/* Another one has the child whose parent has ended. */
+pid_t getppid(void)
+{
+	return keeper_is_gone && getpid() != agent_of_the_test ? 1 : (pid_t)syscall(SYS_getppid);
+}
+
+int prctl(int option, ...)
+{
+	bool agent = getpid() == agent_of_the_test;
+	unsigned long more[4];
+	va_list args;
+
+	va_start(args, option);
+	for (int i = 0; i < 4; i++)
+		more[i] = va_arg(args, unsigned long);
+	va_end(args);
+	if (option == PR_SET_CHILD_SUBREAPER && (agent ? no_subreaper : no_keepers_subreaper)) {
+		errno = EINVAL;
+		return -1;
+	}
+	return (int)syscall(SYS_prctl, option, more[0], more[1], more[2], more[3]);
+}
+
+static void keeper__that_ended_meanwhile__starts_nothing(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	agent_of_the_test = getpid();
+	keeper_is_gone = true;
+	o = script("echo started", NULL);
+	keeper_is_gone = false;
+	assert_int_equal(o.result.end, PROCESS_NOT_STARTED);
+	assert_int_equal(o.result.code, ESRCH);
+	assert_string_equal(o.output, "");
+}
+
+/* Its orphans would be nobody's. */
+static void start__where_orphans_cannot_be_kept__fails(void **state)
+{
+	const struct process_options options = {
+		.argv = (char *[]){shell, NULL}, .timeout_ms = LONG_MS};
+	struct loop *l = loop_new(&sys_real);
+	struct process *p = NULL;
+	struct outcome o;
+
+	(void)state;
+	agent_of_the_test = getpid();
+	no_subreaper = true;
+	assert_int_equal(process_start(l, &options, ended, NULL, &p), -EINVAL);
+	no_subreaper = false;
+	assert_null(p);
+	loop_free(l);
+	no_keepers_subreaper = true;
+	o = script("echo started", NULL);
+	no_keepers_subreaper = false;
+	assert_int_equal(o.result.end, PROCESS_NOT_STARTED);
+	assert_int_equal(o.result.code, EINVAL);
+	assert_string_equal(o.output, "");
+}
+
+static void limit__passed__is_told_in_its_unit(void **state)
+{
+	static const struct {
+		uint64_t ms;
+		const char *why;
+	} rows[] = {{1500, "still ran after 1500 ms and was killed"},
+		{2000, "still ran after 2 s and was killed"},
+		{2001, "still ran after 2001 ms and was killed"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct outcome o;
+
+		start_ready(
+			&o, "echo > $1; " NAP, (struct process_options){.timeout_ms = rows[i].ms});
+		ahead_ms = rows[i].ms;
+		run_out(&o);
+		assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
+		assert_string_equal(o.result.why, rows[i].why);
+	}
+}
+
 static void limit__passed__ends_it_by_term(void **state)
 {
 	static const char *const texts[] = {"echo begun; echo > $1; sleep 1000",
@@ -623,8 +709,12 @@ static void environment__too_large__is_refused(void **state)
 		env[i] = entry;
 	env[99] = NULL;
 	assert_int_equal(process_start(l, &options, ended, NULL, &p), -E2BIG);
+	env[61] = NULL;
+	assert_int_equal(process_start(l, &options, ended, NULL, &p), -E2BIG);
 	assert_null(p);
 	loop_free(l);
+	env[60] = NULL; /* as many as there may be */
+	assert_true(run(&options).result.ok);
 }
 
 static void signals__of_the_agent__are_not_inherited(void **state)
@@ -646,6 +736,13 @@ static void signals__of_the_agent__are_not_inherited(void **state)
 	signal(SIGUSR2, usr);
 }
 
+/* Whoever kills all of the agent's name would leave nobody to end the program. */
+static void keeper__has_a_name_of_its_own(void **state)
+{
+	(void)state;
+	assert_string_equal(script("cat /proc/$PPID/comm", NULL).output, "hook-keeper\n");
+}
+
 static void group__umask_and_directory__are_its_own(void **state)
 {
 	mode_t before = umask(077);
@@ -665,6 +762,13 @@ static void group__umask_and_directory__are_its_own(void **state)
 	assert_string_equal(o.output, expected);
 }
 
+static uid_t played_euid; /* 0 = the real one */
+
+uid_t geteuid(void)
+{
+	return played_euid ? played_euid : (uid_t)syscall(SYS_geteuid);
+}
+
 /* As root it may need rights that its file gives it; anybody else's may gain none. */
 static void program__gains_no_rights_unless_the_agent_is_root(void **state)
 {
@@ -672,6 +776,10 @@ static void program__gains_no_rights_unless_the_agent_is_root(void **state)
 
 	(void)state;
 	assert_string_equal(o.output, geteuid() ? "NoNewPrivs:\t1\n" : "NoNewPrivs:\t0\n");
+	played_euid = 54321;
+	o = script("grep NoNewPrivs /proc/self/status", NULL);
+	played_euid = 0;
+	assert_string_equal(o.output, "NoNewPrivs:\t1\n");
 }
 
 /* ---- what they leave ---- */
@@ -782,18 +890,30 @@ static void children__that_are_left__are_logged_once_a_minute(void **state)
 		.argv = argv, .max_output = 4096, .timeout_ms = LONG_MS};
 
 	(void)state;
-	snprintf(program, sizeof(program), "%s/leaver", dir);
-	assert_int_equal(symlink(shell, program), 0);
-	for (int i = 0; i < 3; i++)
+	script("exit 0", NULL);       /* which leaves none */
+	for (int i = 0; i < 5; i++) { /* three of one name, then one each of two others */
+		snprintf(program, sizeof(program), "%s/leaver%d", dir, i < 2 ? 2 : i);
+		(void)!symlink(shell, program);
 		assert_int_equal(run(&options).result.left, 1);
+	}
 	captured_read(&log, text, sizeof(text));
 	captured_end(&log);
-	unlink(program);
+	for (int i = 2; i < 5; i++) {
+		snprintf(program, sizeof(program), "%s/leaver%d", dir, i);
+		unlink(program);
+	}
 	line = strstr(text, "a program left processes running: they were killed; have a service "
 			    "manager start daemons program=");
 	assert_non_null(line);
-	assert_non_null(strstr(line, "leaver processes=1"));
+	assert_non_null(strstr(line, "leaver2 processes=1"));
+	line = strstr(line + 1, "a program left");
+	assert_non_null(line);
+	assert_non_null(strstr(line, "leaver3 processes=1 suppressed=2\n"));
+	line = strstr(line + 1, "a program left");
+	assert_non_null(line);
+	assert_non_null(strstr(line, "leaver4 processes=1\n"));
 	assert_null(strstr(line + 1, "a program left"));
+	assert_null(strstr(text, "processes=0"));
 }
 
 static void children__in_a_session_of_their_own__end_with_the_limit(void **state)
@@ -1043,8 +1163,8 @@ static void keeper__that_has_ended__is_signalled_no_more(void **state)
 	watched_pid = 0;
 	loop_timer_cancel(o.loop, &look.timer);
 	loop_free(o.loop);
-	while (waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED) == 0)
-		; /* orphans, which fell to us */
+	/* nor is an orphan left */
+	assert_int_equal(waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOHANG), -1);
 }
 
 static void signal__to_all_children__reaches_each(void **state)
@@ -1490,6 +1610,9 @@ int main(void)
 		CASE(signal__that_kills_it__is_told),
 		CASE(exec__that_fails__is_told_with_its_errno),
 		CASE(preparation__that_fails__starts_nothing),
+		CASE(keeper__that_ended_meanwhile__starts_nothing),
+		CASE(start__where_orphans_cannot_be_kept__fails),
+		CASE(limit__passed__is_told_in_its_unit),
 		CASE(limit__passed__ends_it_by_term),
 		CASE(limit__passed_by_one_that_ignores_term__ends_it_by_kill),
 		CASE(limit__when_only_the_loop_was_late__is_not_passed),
@@ -1509,6 +1632,7 @@ int main(void)
 		CASE(environment__is_what_was_given_and_nothing_else),
 		CASE(environment__too_large__is_refused),
 		CASE(signals__of_the_agent__are_not_inherited),
+		CASE(keeper__has_a_name_of_its_own),
 		CASE(group__umask_and_directory__are_its_own),
 		CASE(program__gains_no_rights_unless_the_agent_is_root),
 		CASE(children__that_hold_the_pipe__are_killed_and_not_waited_for),
