@@ -564,6 +564,7 @@ static void socket__that_cannot_be__says_why(void **state)
 	assert_int_equal(errno, ENOENT);
 	assert_null(httpd_open_unix(quick.loop, path, handle, NULL)); /* this server has it */
 	assert_int_equal(errno, EADDRINUSE);
+	assert_true(httpd_is_there(server));
 	assert_null(httpd_open_tcp(quick.loop, "127.0.0.1", handle, NULL));
 	assert_int_equal(errno, EINVAL);
 	assert_null(httpd_open_tcp(quick.loop, "nobody.invalid.:80", handle, NULL));

@@ -1013,6 +1013,20 @@ static void output__that_is_not_there_yet__is_waited_for(void **state)
 	}
 }
 
+/* The end is seen before the output, which is read then. */
+static void output__that_is_left_at_the_end__is_read(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	start_ready(&o, "echo > $1; yes | head -n 3000", (struct process_options){0});
+	assert_int_equal(waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
+	read_error = EAGAIN;
+	run_out(&o);
+	assert_int_equal(o.result.output_len, 4096);
+	assert_int_equal(o.result.dropped, 6000 - 4096);
+}
+
 static pid_t first_child_of(const char *process)
 {
 	char path[64];
@@ -1043,7 +1057,8 @@ static void stranger__that_writes_for_ever__does_not_keep_it_from_ending(void **
 	snprintf(path, sizeof(path), "/proc/%d/fd/2", (int)program);
 	echo_fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	assert_true(echo_fd >= 0);
-	assert_int_equal(write(echo_fd, "x", 1), 1);
+	for (int i = 0; i < 5000; i++) /* more than is kept */
+		assert_int_equal(write(echo_fd, "x", 1), 1);
 	kill(program, SIGKILL);
 	run_out(&o);
 	close(echo_fd);
@@ -1207,11 +1222,15 @@ static void sweep__of_more_than_fit_into_one_round__leaves_them_to_the_next(void
 	assert_int_equal(kept, 4096);
 }
 
+static unsigned astray; /* polls of the agent */
+
 int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
 	const struct timespec t = {
 		.tv_sec = timeout_ms / 1000, .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
 
+	/* who waits for nothing waits in vain, and none waits for what it has not named */
+	astray += fds ? fds[0].fd < 0 : count > 0;
 	if (!deaf || getpid() == deaf->agent || timeout_ms < 0)
 		return ppoll(fds, count, timeout_ms < 0 ? NULL : &t, NULL);
 	deaf->rounds++;
@@ -1584,6 +1603,7 @@ static int after_each(void **state)
 	for (int i = 1; i < NSIG; i++)
 		assert_int_equal(sigismember(&mask, i), sigismember(&mask_before, i));
 	assert_int_equal(open_descriptors(), descriptors_before);
+	assert_int_equal(astray, 0);
 	assert_int_equal(waitid(P_ALL, 0, &info, WEXITED | WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
 	return 0;
@@ -1650,6 +1670,7 @@ int main(void)
 		CASE(keeper__stopped__does_its_work_at_the_limit),
 		CASE(children__that_write_for_ever__do_not_keep_it_from_ending),
 		CASE(output__that_is_not_there_yet__is_waited_for),
+		CASE(output__that_is_left_at_the_end__is_read),
 		CASE(stranger__that_writes_for_ever__does_not_keep_it_from_ending),
 		CASE(many__at_once__end_each_with_its_own_code),
 		CASE(free__kills_the_group_and_reaps),
