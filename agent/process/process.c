@@ -71,7 +71,7 @@ struct process {
 /* Prepared before the keeper is forked. */
 struct plan {
 	struct keeper_plan keeper;
-	char *env[MAX_ENV];
+	char *env[MAX_ENV]; /* NULL behind what is there */
 };
 
 static LIST_HEAD(processes, process) running; /* the one list of this process's keepers */
@@ -93,7 +93,6 @@ static int make_program_env(struct plan *plan, char *const *more)
 			return -E2BIG;
 		plan->env[n++] = *more;
 	}
-	plan->env[n] = NULL;
 	return 0;
 }
 
