@@ -524,8 +524,8 @@ static void receipts__go_where_the_settings_say(void **state)
 #define REPORTED(host, more)                                                                       \
 	scratch_settings(DIRS "report: {server: f, host: %s}\nservers:\n" SERVER(                  \
 				 "d") "  f: {kind: etcd, urls: "                                   \
-				      "['http://127.0.0.1:1']}\nconfigs:\n" CONFIG("web",          \
-					      SNAPSHOT more) CONFIG("db", FILE_ONLY),              \
+				      "['http://127.0.0.1:1']}\nconfigs:\n" CONFIG(                \
+					      "web", SNAPSHOT more) CONFIG("db", FILE_ONLY),       \
 		"", host)
 	struct settings *without =
 		scratch_settings(DIRS "servers:\n" SERVER("d") "configs:\n" CONFIG("web", SNAPSHOT)

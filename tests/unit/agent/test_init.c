@@ -81,9 +81,15 @@ static int agent_that_ends(void)
 	return sigismember(&blocked, SIGTERM) ? 1 : 7; /* init's mask is not the agent's */
 }
 
+static int agent_that_ends_well(void)
+{
+	return 0;
+}
+
 static void init__ends_with_the_code_of_its_child(void **state)
 {
 	(void)state;
+	assert_int_equal(end_of(start_init(agent_that_ends_well)), 0);
 	assert_int_equal(end_of(start_init(agent_that_ends)), 7);
 }
 

@@ -375,13 +375,17 @@ static char own[SCRATCH_PATH + 16];
 /* A user who has a directory of its own for what lives as long as its session. */
 static void become_own_user(void)
 {
+	char state[SCRATCH_PATH + 32];
+
 	setenv("XDG_RUNTIME_DIR", own, 1);
+	snprintf(state, sizeof(state), "%s/deep/er", own);
+	setenv("XDG_STATE_HOME", state, 1);
 	if (setgroups(0, NULL) || setresgid(OWN_USER, OWN_USER, OWN_USER) ||
 		setresuid(OWN_USER, OWN_USER, OWN_USER))
 		exit(99);
 }
 
-/* Its programs would look for the values in the usual place. */
+/* Its programs would look for the values in the usual place. What is above it is made. */
 static void own_places__of_an_ordinary_user__are_said(void **state)
 {
 	char text[1024], expected[1024];
@@ -398,11 +402,11 @@ static void own_places__of_an_ordinary_user__are_said(void **state)
 	put("web.yaml", "port: 1\n");
 	snprintf(expected, sizeof(expected),
 		"running in this user's own places: pullet finds them, other programs need "
-		"PULLET_RUNTIME_DIR PULLET_RUNTIME_DIR=%s/pullet state_dir=%s/state\n",
+		"PULLET_RUNTIME_DIR PULLET_RUNTIME_DIR=%s/pullet state_dir=%s/deep/er/pullet\n",
 		own, own);
 	for (unsigned elsewhere = 0; elsewhere < 2; elsewhere++) {
 		snprintf(text, sizeof(text),
-			"agent: {state_dir: %s/state, runtime_dir: %s/%s}\n"
+			"agent: {state_dir: %s/deep/er/pullet, runtime_dir: %s/%s}\n"
 			"servers:\n  d: {kind: file, urls: ['file://%s']}\nconfigs:\n%s",
 			own, own, elsewhere ? "other" : "pullet", played.dir, WEB);
 		put("pullet.yaml", text);
@@ -513,7 +517,8 @@ static void pull_and_interrupt(int printed)
 	ask("POST /v1/configs/more/suspend"); /* 0 */
 	kill(agent_pid, SIGUSR1);
 	if (!log_has(printed, "pulling everything now configs=2 suspended=1\n", 1) ||
-		!log_has(printed, "published", 4))
+		!log_has(printed, "published config=web generation=2", 1) ||
+		!log_has(printed, "published config=db generation=2", 1))
 		return;
 	ask("POST /v1/configs/more/resume"); /* 1 */
 	kill(agent_pid, SIGUSR1);

@@ -1,5 +1,6 @@
 /* The files of the agent's own configuration: which changes are reported, when, and which are none.
  * On real files, and a clock that the test pushes forward. */
+#include <errno.h>
 #include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -40,11 +41,29 @@ static const char *in(const char *name)
 	return path;
 }
 
-/* A new file under that name. */
+/* A new file under that name: nothing else is noticed. */
 static void put(const char *name, const char *text)
 {
-	scratch_write(dir, ".fresh", text, strlen(text));
-	assert_int_equal(rename(in(".fresh"), in(name)), 0);
+	scratch_write(in("fresh"), "file", text, strlen(text));
+	assert_int_equal(rename(in("fresh/file"), in(name)), 0);
+}
+
+/* What the kernel says of the configuration, where it is not what it is. */
+static struct stat told;
+static bool is_told, is_deaf;
+
+int fstat(int fd, struct stat *ret)
+{
+	char link[64], path[PATH_MAX] = "";
+	int r = fstatat(fd, "", ret, AT_EMPTY_PATH);
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", fd);
+	if (!is_told || readlink(link, path, sizeof(path) - 1) < 0 ||
+		strcmp(path, configuration) != 0)
+		return r;
+	*ret = told;
+	errno = EIO;
+	return is_deaf ? -1 : 0;
 }
 
 static void changed(void *arg)
@@ -100,7 +119,7 @@ static int set_up(void **state)
 	scratch_open(dir, scratch_memory());
 	snprintf(configuration, sizeof(configuration), "%s/pullet.yaml", dir);
 	errors = captured_begin(STDERR_FILENO);
-	assert_int_equal(mkdir(in("etc"), 0755), 0);
+	assert_int_equal(mkdir(in("etc"), 0755) || mkdir(in("fresh"), 0755), 0);
 	put("pullet.yaml", "a: 1\n");
 	put("etc/named.env", "A=1\n");
 	reports = 0;
@@ -166,6 +185,32 @@ static void changes__that_go_on__are_reported_after_10_seconds(void **state)
 			at = i;
 	}
 	assert_in_range(at, 31, 35);
+}
+
+/* Each by itself: another file, or the same one with other bytes. */
+static void each_mark_of_a_file__counts(void **state)
+{
+	(void)state;
+	assert_int_equal(stat(configuration, &told), 0);
+	is_told = true;
+	begin_with(NULL);
+	for (unsigned i = 0; i < 6; i++) {
+		told.st_dev += i == 0;
+		told.st_ino += i == 1;
+		told.st_size += i == 2;
+		told.st_mtim.tv_nsec += i == 3;
+		told.st_ctim.tv_sec += i == 4;
+		is_deaf = i == 5;
+		put("touched", ""); /* it looks */
+		assert_int_equal(reports_within(1000), 1);
+		read_configuration(NULL);
+		watch_config_set(watch, true);
+		assert_int_equal(reports_within(1000), 0);
+	}
+	is_deaf = false;
+	put("touched", ""); /* it can be looked at again */
+	assert_int_equal(reports_within(1000), 1);
+	is_told = false;
 }
 
 static void files__beside_the_configuration__are_no_change(void **state)
@@ -362,6 +407,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(configuration__that_changed__is_reported_once_it_is_quiet),
 		CASE(changes__that_go_on__are_reported_after_10_seconds),
+		CASE(each_mark_of_a_file__counts),
 		CASE(files__beside_the_configuration__are_no_change),
 		CASE(part__of_conf_d__is_a_part),
 		CASE(named_file__that_changed__is_reported_as_long_as_it_is_named),
