@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 
 #include "tests/unit/fixture/captured.h"
+#include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/pulletd.h"
 
 static bool no_directory; /* the own one is not known */
@@ -312,6 +313,20 @@ static void directory__of_another_user__keeps_it_from_starting(void **state)
 	}
 }
 
+static void test__leaves_no_memory(void **state)
+{
+	long before = 0;
+
+	(void)state;
+	put_settings("", WEB);
+	for (int i = 0; i < 3; i++) {
+		RUN(run_pulletd, "pulletd", "-t", "-c", settings_path);
+		if (i == 0)
+			before = fault_memory.live;
+	}
+	assert_int_equal(fault_memory.live, before);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, pulletd_set_up, pulletd_tear_down)
 
 int main(void)
@@ -326,6 +341,7 @@ int main(void)
 		CASE(error__of_a_test__says_nothing_of_a_running_agent),
 		CASE(operators__whom_nobody_is__are_warned_of_with_the_remedy),
 		CASE(directory__of_another_user__keeps_it_from_starting),
+		CASE(test__leaves_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -14,6 +14,7 @@
 #include <cmocka.h>
 
 #include "tests/unit/fixture/captured.h"
+#include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/scratch.h"
 #include "watch_config.h"
 
@@ -29,6 +30,7 @@ static char dir[SCRATCH_PATH], configuration[SCRATCH_PATH + 32];
 static struct watched_files seen;
 static struct watch_config *watch;
 static unsigned reports, descriptors;
+static long live; /* pieces of memory */
 static struct captured errors;
 
 static const char *in(const char *name)
@@ -116,6 +118,7 @@ static int set_up(void **state)
 	(void)state;
 	alarm(20);
 	descriptors = scratch_descriptors();
+	live = fault_memory.live;
 	scratch_open(dir, scratch_memory());
 	snprintf(configuration, sizeof(configuration), "%s/pullet.yaml", dir);
 	errors = captured_begin(STDERR_FILENO);
@@ -145,6 +148,7 @@ static int tear_down(void **state)
 	captured_end(&errors);
 	scratch_close(dir);
 	assert_int_equal(scratch_descriptors(), descriptors);
+	assert_int_equal(fault_memory.live, live);
 	return 0;
 }
 
@@ -380,6 +384,76 @@ static void file__that_is_never_the_same__is_read_again_a_few_times(void **state
 	assert_in_range(reads, 2, 6);
 }
 
+/* A change is noticed at a SIGHUP then, and it says so. */
+static void watch__without_memory__says_so(void **state)
+{
+	bool made = false;
+
+	(void)state;
+	if (!fault_memory_works)
+		skip();
+	read_configuration("etc/named.env");
+	for (unsigned nth = 1; !made; nth++) {
+		struct captured log = captured_begin(STDERR_FILENO);
+		char text[4096];
+
+		fault_memory.seen = 0;
+		fault_memory.nth = nth;
+		watch_config_set(watch, true);
+		made = fault_memory.seen < nth;
+		fault_memory.nth = 0;
+		captured_read(&log, text, sizeof(text));
+		captured_end(&log);
+		watch_config_set(watch, false);
+		assert_in_range(nth, 1, 200);
+		if (made)
+			assert_string_equal(text, "");
+		else if (nth == 1)
+			assert_non_null(strstr(text,
+				"the configuration cannot be watched: a change needs a SIGHUP "
+				"why=\"Cannot allocate memory\"\n"));
+	}
+}
+
+static void file__that_is_named_without_memory__is_not_watched(void **state)
+{
+	(void)state;
+	if (!fault_memory_works)
+		skip();
+	watched_files_begin(&seen, configuration);
+	for (unsigned nth = 1; nth < 3; nth++) {
+		fault_memory.seen = 0;
+		fault_memory.nth = nth;
+		watched_files_add(&seen, in("etc/named.env"));
+		fault_memory.nth = 0;
+		assert_int_equal(seen.count, 0);
+	}
+	watched_files_add(&seen, in("etc/named.env"));
+	assert_int_equal(seen.count, 1);
+}
+
+static void files__above_the_bound__are_not_watched(void **state)
+{
+	char name[32], text[2048];
+
+	(void)state;
+	watched_files_begin(&seen, configuration);
+	for (unsigned i = 0; i < WATCH_CONFIG_MAX_NAMED; i++) {
+		snprintf(name, sizeof(name), "etc/%u", i);
+		watched_files_add(&seen, in(name));
+	}
+	captured_read(&errors, text, sizeof(text));
+	assert_string_equal(text, "");
+	watched_files_add(&seen, in("etc/0"));
+	watched_files_add(&seen, in("etc/more"));
+	assert_int_equal(seen.count, WATCH_CONFIG_MAX_NAMED);
+	captured_read(&errors, text, sizeof(text));
+	assert_non_null(
+		strstr(text, "too many files are named to watch all of them: a change needs "
+			     "a SIGHUP path="));
+	assert_non_null(strstr(text, "/etc/more\n"));
+}
+
 static void folder__that_cannot_be_watched__is_logged(void **state)
 {
 	char text[2048];
@@ -418,6 +492,9 @@ int main(void)
 		CASE(link__to_another_folder__is_followed),
 		CASE(change__between_reading_and_watching__is_not_missed),
 		CASE(file__that_is_never_the_same__is_read_again_a_few_times),
+		CASE(watch__without_memory__says_so),
+		CASE(file__that_is_named_without_memory__is_not_watched),
+		CASE(files__above_the_bound__are_not_watched),
 		CASE(folder__that_cannot_be_watched__is_logged),
 	};
 
