@@ -465,10 +465,15 @@ static void close__drops_open_requests_in_silence(void **state)
 	quick_send(&clients[0], "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
 	while (!held)
 		quick_run();
+	held = NULL;
+	quick_connect(&clients[1], path);
+	quick_send(&clients[1], "GET /hold HTTP/1.1\r\nHost: x\r\n\r\n");
+	while (!held)
+		quick_run();
 	httpd_close(server);
 	server = NULL;
 	assert_int_equal(gone, 0);
-	assert_true(quick_has_ended(&clients[0]));
+	assert_true(quick_has_ended(&clients[0]) && quick_has_ended(&clients[1]));
 	assert_int_equal(access(path, F_OK), -1);
 }
 

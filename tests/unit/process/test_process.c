@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -341,6 +342,27 @@ ssize_t write(int fd, const void *from, size_t len)
 }
 
 /* Nobody waits for one that cannot be asked. */
+static bool no_signalfd;
+
+int signalfd(int fd, const sigset_t *set, int flags)
+{
+	errno = EMFILE;
+	return no_signalfd ? -1 : (int)syscall(SYS_signalfd4, fd, set, (size_t)8, flags);
+}
+
+static void keeper__that_is_told_of_no_end__looks_for_it(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	no_signalfd = true;
+	o = script("sleep 1000 & exit 3", NULL);
+	no_signalfd = false;
+	assert_int_equal(o.result.code, 3);
+	assert_int_equal(o.result.left, 1);
+	assert_true(o.result.took_ms < LONG_MS / 2);
+}
+
 static void limit__passed_where_nothing_can_be_sent__ends_it_by_kill(void **state)
 {
 	struct outcome o;
@@ -918,11 +940,28 @@ static void children__of_one_that_is_killed_by_term__are_killed_with_it(void **s
 	wait_dead(child);
 }
 
+static unsigned *single_terms; /* of the keepers, to one process each; shared with them */
+
+static void begin_to_count(void)
+{
+	agent_of_the_test = getpid();
+	single_terms = mmap(NULL, sizeof(*single_terms), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+static void assert_counted(unsigned count)
+{
+	assert_int_equal(*single_terms, count);
+	munmap(single_terms, sizeof(*single_terms));
+	single_terms = NULL;
+}
+
 static void children__of_one_that_is_asked_to_end__are_asked_too(void **state)
 {
 	struct outcome o;
 
 	(void)state;
+	begin_to_count();
 	start_ready(&o,
 		"trap : TERM; sh -c 'trap \"echo child; exit 0\" TERM; echo > $0; " SPIN
 		"' $1 & wait; wait; echo leader",
@@ -931,6 +970,7 @@ static void children__of_one_that_is_asked_to_end__are_asked_too(void **state)
 	run_out(&o);
 	assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
 	assert_string_equal(o.output, "child\nleader\n");
+	assert_counted(0); /* all of its group, once */
 }
 
 /* One that left the group and its parent, as daemons do. */
@@ -939,6 +979,7 @@ static void orphans__of_one_that_is_asked_to_end__are_asked_too(void **state)
 	struct outcome o;
 
 	(void)state;
+	begin_to_count();
 	start_ready(&o,
 		"trap : TERM; (setsid sh -c 'trap \"echo orphan; kill -9 $1; exit 0\" TERM; echo > "
 		"$0; " SPIN "' $1 $$ &); " SPIN,
@@ -947,6 +988,7 @@ static void orphans__of_one_that_is_asked_to_end__are_asked_too(void **state)
 	run_out(&o);
 	assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
 	assert_non_null(strstr(o.output, "orphan\n"));
+	assert_counted(1);
 }
 
 static void children__in_a_session_of_their_own__are_killed_too(void **state)
@@ -1044,10 +1086,15 @@ static unsigned played_children; /* so many are in a list of the kernel's */
 
 static ssize_t read_played(void *to, size_t size)
 {
+	static const char number[] = "4194304 ";
+	static size_t at; /* in the number */
 	size_t len = 0;
 
-	for (; played_children && size - len > 8; played_children--)
-		len += (size_t)snprintf((char *)to + len, size - len, "4194304 ");
+	for (; played_children && len < size - 3; len++) { /* a number may be cut */
+		((char *)to)[len] = number[at];
+		at = number[at + 1] ? at + 1 : 0;
+		played_children -= at == 0;
+	}
 	return (ssize_t)len;
 }
 
@@ -1301,6 +1348,8 @@ int kill(pid_t pid, int number)
 		deaf->groups += pid < 0;
 		return 0;
 	}
+	if (single_terms && getpid() != agent_of_the_test && pid > 0)
+		*single_terms += number == SIGTERM;
 	watched_signals += pid == watched_pid || (watched_pid && pid == 1);
 	return (int)syscall(SYS_kill, pid, number);
 }
@@ -1346,6 +1395,43 @@ static void keeper__that_has_ended__is_signalled_no_more(void **state)
 	loop_free(o.loop);
 	/* nor is an orphan left */
 	assert_int_equal(waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOHANG), -1);
+}
+
+static void stop_loop(void *arg)
+{
+	loop_stop(((struct outcome *)arg)->loop);
+}
+
+/* Runs what is due then. */
+static void run_at(struct outcome *o, uint64_t ms)
+{
+	struct loop_timer stop;
+
+	ahead_ms = ms;
+	loop_timer_init(&stop, stop_loop, o);
+	loop_timer_set(o->loop, &stop, loop_now_ms(o->loop));
+	assert_int_equal(loop_run(o->loop), 0);
+}
+
+static void limit__passed_by_one_that_ignores_term__gives_it_5_seconds(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	start_ready(
+		&o, "trap '' TERM; echo > $1; " NAP, (struct process_options){.timeout_ms = 30000});
+	watched_pid = first_child_of("thread-self");
+	watched_signals = 0;
+	run_at(&o, 30000);
+	run_at(&o, 34000);
+	assert_int_equal(watched_signals, 0);
+	run_at(&o, 35001);
+	assert_int_equal(watched_signals, 1);
+	watched_pid = 0;
+	if (!o.ended)
+		assert_int_equal(loop_run(o.loop), 0);
+	loop_free(o.loop);
+	assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
 }
 
 static void signal__to_all_children__reaches_each(void **state)
@@ -1801,6 +1887,8 @@ int main(void)
 		CASE(start__where_orphans_cannot_be_kept__fails),
 		CASE(limit__passed__is_told_in_its_unit),
 		CASE(limit__passed_where_nothing_can_be_sent__ends_it_by_kill),
+		CASE(limit__passed_by_one_that_ignores_term__gives_it_5_seconds),
+		CASE(keeper__that_is_told_of_no_end__looks_for_it),
 		CASE(limit__passed__ends_it_by_term),
 		CASE(limit__passed_by_one_that_ignores_term__ends_it_by_kill),
 		CASE(limit__when_only_the_loop_was_late__is_not_passed),
