@@ -104,6 +104,55 @@ static void options__that_end_it__say_so(void **state)
 	}
 }
 
+static unsigned forbidden; /* dumps of this process */
+
+int prctl(int option, ...)
+{
+	unsigned long more[4];
+	va_list args;
+
+	va_start(args, option);
+	for (int i = 0; i < 4; i++)
+		more[i] = va_arg(args, unsigned long);
+	va_end(args);
+	forbidden += option == PR_SET_DUMPABLE && more[0] == 0;
+	return (int)syscall(SYS_prctl, option, more[0], more[1], more[2], more[3]);
+}
+
+/* It has what must be in no file. */
+static void agent__of_any_kind__forbids_dumps(void **state)
+{
+	(void)state;
+	forbidden = 0;
+	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", "/nowhere.yaml"), 78);
+	assert_true(forbidden > 0);
+	prctl(PR_SET_DUMPABLE, 1L, 0L, 0L, 0L);
+}
+
+/* Else a file of the agent would be what it logs to. */
+static void standard_descriptors__that_are_closed__are_taken(void **state)
+{
+	char name[] = "pulletd", option[] = "--version", *argv[] = {name, option, NULL};
+	int status;
+	pid_t pid;
+
+	(void)state;
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		for (int fd = 0; fd < 3; fd++)
+			close(fd);
+		optind = 0;
+		run_pulletd(2, argv);
+		for (int fd = 0; fd < 3; fd++)
+			if (fcntl(fd, F_GETFD) < 0)
+				_exit(1 + fd);
+		_exit(0);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_int_equal(status, 0);
+}
+
 /* ---- paths ---- */
 
 static void configuration__is_named_with_its_directory(void **state)
@@ -334,6 +383,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(each_option__in_both_forms__is_kept),
 		CASE(options__that_end_it__say_so),
+		CASE(agent__of_any_kind__forbids_dumps),
+		CASE(standard_descriptors__that_are_closed__are_taken),
 		CASE(configuration__is_named_with_its_directory),
 		CASE(path__that_others_can_change__is_warned_of),
 		CASE(start__names_up_to_20_missing_files),

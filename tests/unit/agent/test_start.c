@@ -447,6 +447,7 @@ static void dry_run__writes_nothing__not_even_directories(void **state)
 	put_settings("", WEB);
 	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path, "--dry-run"), 0);
 	assert_shows(command.err, "dry run: would publish config=web");
+	assert_null(strstr(command.err, "started version="));
 	assert_false(is_there("state"));
 	assert_false(is_there("run"));
 }
