@@ -7,6 +7,7 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/wait.h>
 
 #include <cmocka.h>
 
@@ -295,6 +296,18 @@ static void played_loop_stop(struct loop *l)
 	say("stop the loop\n");
 }
 
+static char workers[3]; /* the last one that is stopped hangs */
+static size_t hangs;
+
+static int played_worker_stop(struct worker *w, unsigned max_ms)
+{
+	size_t i = (size_t)((char *)w - workers);
+
+	dprintf(STDERR_FILENO, "stop %zu within %u\n", i, max_ms);
+	return i == hangs ? -ETIMEDOUT : 0;
+}
+
+#define worker_stop played_worker_stop
 #define config_new played_config_new
 #define config_free played_config_free
 #define config_start played_config_start
@@ -327,6 +340,7 @@ static void played_loop_stop(struct loop *l)
 #define loop_stop played_loop_stop
 #include "agent.c"
 #undef loop_stop
+#undef worker_stop
 
 /* ---- an agent ---- */
 
@@ -720,6 +734,45 @@ static void agent__that_did_not_run__asks_again_on_new_connections(void **state)
 	assert_did("forget connections\nwatch again\nresumed web\nresumed db\n");
 }
 
+/* What was not yet published is no loss; what was half written may be one. */
+static void stop__exits_all_the_same_where_a_thread_hangs(void **state)
+{
+	static const struct {
+		int code;
+		const char *said;
+	} rows[] = {{EXIT_FAILURE,
+			    "stop 0 within 1000\n<4>the disk does not answer: exiting without the "
+			    "last write; the last known good is safe\n"},
+		{EXIT_SUCCESS,
+			"stop 0 within 1000\nstop 1 within 2000\n<4>a check still runs: exiting "
+			"without its version\n"},
+		{EXIT_SUCCESS, "stop 0 within 1000\nstop 1 within 2000\nstop 2 within 200\n<4>a "
+			       "file of a server does not answer: exiting without it\n"}};
+
+	(void)state;
+	for (hangs = 0; hangs < 3; hangs++) {
+		struct captured errors = captured_begin(STDERR_FILENO);
+		char text[512];
+		int status;
+		pid_t pid = fork();
+
+		if (pid == 0) {
+			struct agent b = {.lock = -1,
+				.worker = (struct worker *)&workers[0],
+				.check = (struct worker *)&workers[1],
+				.files = (struct worker *)&workers[2]};
+
+			agent_stop(&b);
+			_exit(99);
+		}
+		assert_int_equal(waitpid(pid, &status, 0), pid);
+		captured_read(&errors, text, sizeof(text));
+		captured_end(&errors);
+		assert_int_equal(status, rows[hangs].code << 8);
+		assert_string_equal(text, rows[hangs].said);
+	}
+}
+
 static void run__that_ended__is_told_to_each(void **state)
 {
 	(void)state;
@@ -766,6 +819,7 @@ int main(void)
 		CASE(settings__without_a_thread_for_files__cannot_be),
 		CASE(snapshots_of_others__that_stay__are_told),
 		CASE(agent__that_did_not_run__asks_again_on_new_connections),
+		CASE(stop__exits_all_the_same_where_a_thread_hangs),
 		CASE(run__that_ended__is_told_to_each),
 		CASE(run_once__ends_with_the_last_config_and_fails_with_any),
 	};
