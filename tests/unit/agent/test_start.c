@@ -64,8 +64,11 @@ static int run_another(const char *file, rlim_t descriptors)
 
 static int second_code;
 
+static pid_t first_pid;
+
 static void start_a_second(int printed)
 {
+	first_pid = agent_pid;
 	if (log_has(printed, "started version", 1))
 		second_code = run_another("pullet.yaml", 0);
 }
@@ -79,8 +82,8 @@ static void second_agent__of_the_same_state__does_not_start(void **state)
 	run_with(start_a_second);
 	snprintf(expected, sizeof(expected),
 		"another pulletd uses this state directory: stop it, or give this one another "
-		"state_dir path=%s/state pid=",
-		played.dir);
+		"state_dir path=%s/state pid=%d\n",
+		played.dir, (int)first_pid);
 	assert_shows(command.err, expected);
 	assert_int_equal(second_code, 1);
 }
