@@ -376,6 +376,26 @@ static void test__leaves_no_memory(void **state)
 	assert_int_equal(fault_memory.live, before);
 }
 
+static void run__leaves_no_descriptor(void **state)
+{
+	static const char *const ways[] = {"--once", "--dry-run", "--once"};
+	unsigned descriptors = 0;
+
+	(void)state;
+	put_settings("",
+		"  web: {from: [{server: d, path: /web.yaml}], type: yaml, snapshot: true, schema: "
+		"/nowhere.json}\n" DB);
+	RUN(run_pulletd, "pulletd", "-c", settings_path, "--once");
+	put("web.yaml", "port: 1\n");
+	put_settings("", WEB DB);
+	for (int i = 0; i < 5; i++) {
+		RUN(run_pulletd, "pulletd", "-c", settings_path, ways[i % 3]);
+		if (i > 1)
+			assert_int_equal(scratch_descriptors(), descriptors);
+		descriptors = scratch_descriptors();
+	}
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, pulletd_set_up, pulletd_tear_down)
 
 int main(void)
@@ -393,6 +413,7 @@ int main(void)
 		CASE(operators__whom_nobody_is__are_warned_of_with_the_remedy),
 		CASE(directory__of_another_user__keeps_it_from_starting),
 		CASE(test__leaves_no_memory),
+		CASE(run__leaves_no_descriptor),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

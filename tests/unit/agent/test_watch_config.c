@@ -228,6 +228,26 @@ static void files__beside_the_configuration__are_no_change(void **state)
 	assert_int_equal(reports_within(1000), 0);
 }
 
+static void configuration__in_the_own_directory__is_watched_there(void **state)
+{
+	int before = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	unsigned first, second;
+
+	(void)state;
+	assert_int_equal(chdir(dir), 0);
+	snprintf(configuration, sizeof(configuration), "pullet.yaml");
+	begin_with(NULL);
+	put("pullet.yaml", "a: 2\n");
+	first = reports_within(1000);
+	assert_int_equal(mkdir(in("conf.d"), 0755), 0);
+	put("conf.d/a.yaml", "a: 1\n");
+	second = reports_within(1000);
+	assert_int_equal(fchdir(before), 0);
+	close(before);
+	assert_int_equal(first, 1);
+	assert_int_equal(second, 1);
+}
+
 static void part__of_conf_d__is_a_part(void **state)
 {
 	(void)state;
@@ -483,6 +503,7 @@ int main(void)
 		CASE(changes__that_go_on__are_reported_after_10_seconds),
 		CASE(each_mark_of_a_file__counts),
 		CASE(files__beside_the_configuration__are_no_change),
+		CASE(configuration__in_the_own_directory__is_watched_there),
 		CASE(part__of_conf_d__is_a_part),
 		CASE(named_file__that_changed__is_reported_as_long_as_it_is_named),
 		CASE(each_named_file__is_looked_at),
