@@ -696,6 +696,7 @@ static void answers__that_are_not_read__are_bounded(void **state)
 	assert_non_null(strstr(clients[1].text, "\r\nContent-Type: application/json\r\n"));
 	assert_string_equal(strstr(clients[1].text, "\r\n\r\n") + 4,
 		"{\"error\":\"no memory left, or too many unread answers: try again\"}\n");
+	assert_int_equal(clients[1].len, strlen(clients[1].text)); /* not a byte behind it */
 	quick_until(quick_has_answer, &clients[0], 0);
 	quick_check_answer(clients[0].text, 200, "");
 }
