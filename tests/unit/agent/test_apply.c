@@ -734,6 +734,18 @@ static void agent__that_did_not_run__asks_again_on_new_connections(void **state)
 	assert_did("forget connections\nwatch again\nresumed web\nresumed db\n");
 }
 
+static void stop__ends_both_channels_and_the_receipts(void **state)
+{
+	struct agent b = {.lock = -1,
+		.push = (struct subscriber *)make_thing("push"),
+		.next_push = (struct subscriber *)make_thing("next"),
+		.report = (struct report *)make_thing("report")};
+
+	(void)state;
+	agent_stop(&b);
+	assert_did("stop report\nstop push\nstop next\n");
+}
+
 /* What was not yet published is no loss; what was half written may be one. */
 static void stop__exits_all_the_same_where_a_thread_hangs(void **state)
 {
@@ -819,6 +831,7 @@ int main(void)
 		CASE(settings__without_a_thread_for_files__cannot_be),
 		CASE(snapshots_of_others__that_stay__are_told),
 		CASE(agent__that_did_not_run__asks_again_on_new_connections),
+		CASE(stop__ends_both_channels_and_the_receipts),
 		CASE(stop__exits_all_the_same_where_a_thread_hangs),
 		CASE(run__that_ended__is_told_to_each),
 		CASE(run_once__ends_with_the_last_config_and_fails_with_any),
