@@ -231,6 +231,32 @@ static void path__that_others_can_change__is_warned_of(void **state)
 	warn_untrusted("subject", "/out", true); /* it is in the root */
 }
 
+static void directories__that_others_can_write_in__are_warned_of_by_their_keys(void **state)
+{
+	static const char *const keys[] = {"state_dir", "runtime_dir", "web", "set"};
+	char text[2048], line[512];
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++)
+		make(keys[i], 0777);
+	snprintf(text, sizeof(text),
+		"agent: {state_dir: %s/state_dir, runtime_dir: %s/runtime_dir}\nservers:\n"
+		"  d: {kind: file, urls: ['file://%s']}\nconfigs:\n"
+		"  web: {from: [{server: d, path: /web.yaml}], type: yaml, file: %s/web/out}\n"
+		"  set: {from: [{server: d, path: /a, as: a}], dir: %s/set}\n"
+		"  only: {from: [{server: d, path: /db.yaml}], type: yaml, snapshot: true}\n",
+		played.dir, played.dir, played.dir, played.dir, played.dir);
+	put("pullet.yaml", text);
+	RUN(run_pulletd, "pulletd", "-t", "-c", settings_path);
+	for (size_t i = 0; i < 4; i++) {
+		snprintf(line, sizeof(line),
+			"%s: an agent of this user will fail: will not use the directory %s/%s: ",
+			keys[i], played.dir, keys[i]);
+		assert_shows(command.err, line);
+	}
+	assert_null(strstr(command.err, "only: "));
+}
+
 /* ---- what is missing ---- */
 
 static void start__names_up_to_20_missing_files(void **state)
@@ -407,6 +433,7 @@ int main(void)
 		CASE(standard_descriptors__that_are_closed__are_taken),
 		CASE(configuration__is_named_with_its_directory),
 		CASE(path__that_others_can_change__is_warned_of),
+		CASE(directories__that_others_can_write_in__are_warned_of_by_their_keys),
 		CASE(start__names_up_to_20_missing_files),
 		CASE(test__of_files_that_are_missing__counts_them),
 		CASE(error__of_a_test__says_nothing_of_a_running_agent),
