@@ -141,10 +141,17 @@ static void go_on(uint64_t ms)
 	tick_now();
 }
 
+/* A connection is accepted in one turn, and taken on in the same or the next one. */
+static void take_on(void)
+{
+	quick_run();
+	quick_run();
+}
+
 static void come(size_t i)
 {
 	quick_connect(&clients[i], path);
-	quick_run();
+	take_on();
 }
 
 static void leave(size_t i)
@@ -518,7 +525,7 @@ static void connect_as(size_t i, uid_t uid, bool operates)
 static void come_as(size_t i, uid_t uid, bool operates)
 {
 	connect_as(i, uid, operates);
-	quick_run();
+	take_on();
 	clock_ms += 3;
 }
 
@@ -631,7 +638,7 @@ static void busy_connection__ends_for_a_newer_one_of_its_user(void **state)
 	assert_string_equal(clients[16].text, denied_whole);
 	connect_as(19, STRANGER, false); /* both at once */
 	connect_as(20, STRANGER, false);
-	quick_run();
+	take_on();
 	assert_int_equal(denied, 5);
 	assert_ended(21, " 16 17 18");
 	come_as(21, STRANGER + 1, false);
