@@ -745,7 +745,7 @@ static struct sweep {
 int getrlimit(__rlimit_resource_t resource, struct rlimit *ret)
 {
 	if (!swept || getpid() == swept->agent)
-		return (int)syscall(SYS_prlimit64, 0, resource, NULL, ret);
+		return prlimit(0, resource, NULL, ret);
 	ret->rlim_cur = ret->rlim_max = swept->limit;
 	errno = EPERM;
 	return swept->unknown ? -1 : 0;
