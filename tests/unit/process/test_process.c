@@ -742,7 +742,9 @@ static struct sweep {
 	int first, last;
 } * swept;
 
-int getrlimit(__rlimit_resource_t resource, struct rlimit *ret)
+/* Called by a sanitizer, too, before it is ready. */
+__attribute__((no_sanitize("thread"))) int getrlimit(
+	__rlimit_resource_t resource, struct rlimit *ret)
 {
 	if (!swept || getpid() == swept->agent)
 		return prlimit(0, resource, NULL, ret);
