@@ -400,7 +400,7 @@ int main(int argc, char **argv)
 			log_info("started", "version", PULLET_VERSION, "configs",
 				LOG_U64(a.settings->config_count));
 		r = loop_run(a.loop);
-		if (r == 0 && !a.once)
+		if (r == 0)
 			agent_leave(&a);
 	}
 	reconfigure_free(reload);

@@ -107,7 +107,7 @@ static void list_name(struct list *l, const char *name)
 
 	if (len + strlen(name) + 6 < sizeof(l->text))
 		snprintf(l->text + len, sizeof(l->text) - len, " %s", name);
-	else if (len + 5 < sizeof(l->text) && !ends_in(l->text, len, "..."))
+	else if (!ends_in(l->text, len, "...")) /* what fits leaves room for it */
 		snprintf(l->text + len, sizeof(l->text) - len, " ...");
 	l->count++;
 }

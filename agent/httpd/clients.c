@@ -427,7 +427,7 @@ static int is_searched_tick(const struct event_base *base, const struct event *e
 	(void)base;
 	if (event_get_callback(e) == tick_due && s->listener == search->listener)
 		search->found = s;
-	return search->found != NULL;
+	return 0; /* go on */
 }
 
 /* Pauses accepting: no descriptors are left, most likely. The listener only knows evhttp, so its
@@ -444,15 +444,13 @@ static void accept_failed(struct evconnlistener *listener, void *arg)
 	set_tick(search.found, true);
 }
 
-struct clients *clients_new(struct loop *l, struct evhttp *http, size_t max)
+struct clients *clients_new(struct loop *l, struct evhttp *http)
 {
 	struct clients *s = calloc(1, sizeof(*s));
 
 	if (!s)
 		return NULL;
 	s->loop = l;
-	s->max = max;
-	s->max_queued = SIZE_MAX;
 	s->tick = evtimer_new(loop_base(l), tick_due, s);
 	if (!s->tick) {
 		free(s);

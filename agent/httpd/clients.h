@@ -36,8 +36,9 @@ struct evhttp_request;
 struct clients;
 struct client;
 
-/* Bounds all connections that http accepts from now on. NULL with errno set. */
-struct clients *clients_new(struct loop *l, struct evhttp *http, size_t max);
+/* Takes on all connections that http accepts from now on; clients_limit() comes next. NULL with
+ * errno set. */
+struct clients *clients_new(struct loop *l, struct evhttp *http);
 /* After evhttp_free(), which ends the connections. Accepts NULL. */
 void clients_free(struct clients *s);
 /* Limits connections, and bytes of answers that are not read. */

@@ -20,7 +20,7 @@ static bool split_host(const char *host, char name[MAX_NAME + 1], bool *ret_brac
 		port--;
 	if (port > host && port[-1] == ':' && port < end)
 		end = port - 1;
-	*ret_brackets = end - host > 2 && host[0] == '[' && end[-1] == ']';
+	*ret_brackets = host[0] == '[' && end[-1] == ']';
 	if (*ret_brackets) {
 		host++;
 		end--;

@@ -220,7 +220,7 @@ static struct httpd *httpd_new(struct loop *l, httpd_handler handle, void *arg)
 		return NULL;
 	h->loop = l;
 	h->http = evhttp_new(loop_base(l));
-	h->clients = h->http ? clients_new(l, h->http, HTTPD_CLIENTS) : NULL;
+	h->clients = h->http ? clients_new(l, h->http) : NULL;
 	h->handle = handle;
 	h->arg = arg;
 	h->operators = PEER_NO_GROUP;

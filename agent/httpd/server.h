@@ -2,7 +2,8 @@
  * A small HTTP/1.1 server on the loop: libevent's evhttp behind one handler.
  *
  * Used by the control socket (Unix), the agent's optional TCP listener, and `pullet serve`.
- * Methods: GET, HEAD, POST; all others are one more, whose connection ends with the answer.
+ * Methods: GET, HEAD, POST; all others are one more, whose connection ends with the answer (to
+ * libevent that of CONNECT is a tunnel: it ends as an idle one).
  * Errors before the handler, or for want of room, are {"error": a sentence} in JSON. But invalid
  * HTTP, or more than the bounds below, libevent answers in HTML (400, 413, 417).
  *

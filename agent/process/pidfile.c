@@ -200,12 +200,12 @@ static int signal_process(const struct sys *sys, const char *path, pid_t pid, in
 	if (r == -EINVAL || r == -ENOENT)
 		snprintf(why, FILE_WHY, "the pidfile %.200s names thread %d, which is no process",
 			path, (int)pid);
-	if (pidfd >= 0)
+	if (pidfd >= 0) {
 		r = check_process(sys, path, pid, pidfd, holder, why);
-	if (pidfd >= 0 && r == 0)
-		r = syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0u) ? -errno : 0;
-	if (pidfd >= 0)
+		if (r == 0)
+			r = syscall(SYS_pidfd_send_signal, pidfd, signal, NULL, 0u) ? -errno : 0;
 		sys->close(pidfd);
+	}
 	if (r && !why[0])
 		snprintf(why, FILE_WHY, "cannot send signal %d to process %d of %.200s: %s", signal,
 			(int)pid, path, strerror(-r));

@@ -72,7 +72,7 @@ struct process {
 /* Prepared before the keeper is forked. */
 struct plan {
 	struct keeper_plan keeper;
-	char *env[MAX_ENV];
+	char *env[MAX_ENV]; /* NULL behind what is there */
 };
 
 static LIST_HEAD(processes, process) running; /* the one list of this process's keepers */
@@ -94,7 +94,6 @@ static int make_program_env(struct plan *plan, char *const *more)
 			return -E2BIG;
 		plan->env[n++] = *more;
 	}
-	plan->env[n] = NULL;
 	return 0;
 }
 
@@ -241,15 +240,14 @@ static void stream_finish(struct stream *s)
 {
 	int left = 0;
 
-	if (s->fd >= 0 && ioctl(s->fd, FIONREAD, &left) == 0)
-		while (left > 0 && s->fd >= 0) {
-			uint64_t before = s->bytes.len + s->dropped;
+	ioctl(s->fd, FIONREAD, &left); /* of a closed one nothing is left */
+	while (left > 0) {
+		uint64_t before = s->bytes.len + s->dropped;
 
-			if (!stream_read(s, (size_t)left))
-				break;
-			left -= (int)(s->bytes.len + s->dropped - before);
-		}
-	stream_close(s);
+		if (!stream_read(s, (size_t)left))
+			break;
+		left -= (int)(s->bytes.len + s->dropped - before);
+	}
 }
 
 static void explain_timeout(const struct process *p, char why[PROCESS_WHY])

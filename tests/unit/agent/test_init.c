@@ -6,9 +6,11 @@
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <dlfcn.h>
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -83,14 +85,22 @@ static int agent_that_ends(void)
 	return sigismember(&blocked, SIGTERM) ? 1 : 7; /* init's mask is not the agent's */
 }
 
+static int agent_that_ends_well(void)
+{
+	return 0;
+}
+
 static void init__ends_with_the_code_of_its_child(void **state)
 {
 	(void)state;
+	assert_int_equal(end_of(start_init(agent_that_ends_well)), 0);
 	assert_int_equal(end_of(start_init(agent_that_ends)), 7);
 }
 
 static int agent_that_waits(void)
 {
+	for (int i = 1; i < 32; i++)
+		signal(i, SIG_DFL); /* whatever the shell ignores, or nohup */
 	if (write(ready[1], "r", 1) == 1)
 		pause();
 	return 1;
@@ -98,13 +108,24 @@ static int agent_that_waits(void)
 
 static void signal__is_handed_on(void **state)
 {
-	pid_t init = start_init(agent_that_waits);
-	char byte;
+	static const int signals[] = {SIGHUP, SIGINT, SIGUSR1, SIGALRM, SIGTERM};
+	struct captured log = captured_begin(STDERR_FILENO);
+	char byte, said[2048];
 
 	(void)state;
-	assert_int_equal(read(ready[0], &byte, 1), 1);
-	kill(init, SIGTERM);
-	assert_int_equal(end_of(init), 128 + SIGTERM); /* the child died of it, and init did not */
+	for (size_t i = 0; i < sizeof(signals) / sizeof(signals[0]); i++) {
+		pid_t init = start_init(agent_that_waits);
+
+		assert_int_equal(read(ready[0], &byte, 1), 1);
+		kill(init, signals[i]);
+		/* the child died of it, and init did not */
+		assert_int_equal(end_of(init), 128 + signals[i]);
+	}
+	captured_read(&log, said, sizeof(said));
+	captured_end(&log);
+	assert_non_null(strstr(said, "started again signal=Hangup\n"));
+	assert_non_null(strstr(said, "started again signal=Terminated\n"));
+	assert_null(strstr(said, "memory"));
 }
 
 static int agent_that_is_killed(void)
@@ -203,6 +224,32 @@ static void signal__after_an_orphan__is_handed_on(void **state)
 	assert_int_equal(end_of(init), 128 + SIGTERM);
 }
 
+static bool no_child;
+
+pid_t fork(void)
+{
+	pid_t (*real)(void);
+
+	*(void **)&real = dlsym(RTLD_NEXT, "fork");
+	errno = EAGAIN;
+	return no_child ? -1 : real();
+}
+
+/* It is the agent itself then, and hears its signals. */
+static void init__that_can_have_no_child__goes_on_as_the_agent(void **state)
+{
+	sigset_t blocked;
+
+	(void)state;
+	is_first = 1;
+	no_child = true;
+	assert_int_equal(init_run(), -1);
+	no_child = false;
+	is_first = 0;
+	sigprocmask(SIG_SETMASK, NULL, &blocked);
+	assert_false(sigismember(&blocked, SIGTERM));
+}
+
 static void other_process__is_no_init(void **state)
 {
 	(void)state;
@@ -219,6 +266,7 @@ int main(void)
 		CASE(signal__is_handed_on),
 		CASE(agent__that_is_killed__is_said),
 		CASE(agent__that_is_killed__is_said_in_the_format_of_its_log),
+		CASE(init__that_can_have_no_child__goes_on_as_the_agent),
 		CASE(other_process__is_no_init),
 		CASE(orphan__is_reaped_and_does_not_end_init),
 		CASE(signal__after_an_orphan__is_handed_on),

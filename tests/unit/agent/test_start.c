@@ -66,8 +66,11 @@ static int run_another(const char *file, rlim_t descriptors)
 
 static int second_code;
 
+static pid_t first_pid;
+
 static void start_a_second(int printed)
 {
+	first_pid = agent_pid;
 	if (log_has(printed, "started version", 1))
 		second_code = run_another("pullet.yaml", 0);
 }
@@ -81,8 +84,8 @@ static void second_agent__of_the_same_state__does_not_start(void **state)
 	run_with(start_a_second);
 	snprintf(expected, sizeof(expected),
 		"another pulletd uses this state directory: stop it, or give this one another "
-		"state_dir path=%s/state pid=",
-		played.dir);
+		"state_dir path=%s/state pid=%d\n",
+		played.dir, (int)first_pid);
 	assert_shows(command.err, expected);
 	assert_int_equal(second_code, 1);
 }
@@ -440,13 +443,17 @@ static char own[SCRATCH_PATH + 16];
 /* A user who has a directory of its own for what lives as long as its session. */
 static void become_own_user(void)
 {
+	char state[SCRATCH_PATH + 32];
+
 	setenv("XDG_RUNTIME_DIR", own, 1);
+	snprintf(state, sizeof(state), "%s/deep/er", own);
+	setenv("XDG_STATE_HOME", state, 1);
 	if (setgroups(0, NULL) || setresgid(OWN_USER, OWN_USER, OWN_USER) ||
 		setresuid(OWN_USER, OWN_USER, OWN_USER))
 		exit(99);
 }
 
-/* Its programs would look for the values in the usual place. */
+/* Its programs would look for the values in the usual place. What is above it is made. */
 static void own_places__of_an_ordinary_user__are_said(void **state)
 {
 	char text[1024], expected[1024];
@@ -463,11 +470,11 @@ static void own_places__of_an_ordinary_user__are_said(void **state)
 	put("web.yaml", "port: 1\n");
 	snprintf(expected, sizeof(expected),
 		"running in this user's own places: pullet finds them, other programs need "
-		"PULLET_RUNTIME_DIR PULLET_RUNTIME_DIR=%s/pullet state_dir=%s/state\n",
+		"PULLET_RUNTIME_DIR PULLET_RUNTIME_DIR=%s/pullet state_dir=%s/deep/er/pullet\n",
 		own, own);
 	for (unsigned elsewhere = 0; elsewhere < 2; elsewhere++) {
 		snprintf(text, sizeof(text),
-			"agent: {state_dir: %s/state, runtime_dir: %s/%s}\n"
+			"agent: {state_dir: %s/deep/er/pullet, runtime_dir: %s/%s}\n"
 			"servers:\n  d: {kind: file, urls: ['file://%s']}\nconfigs:\n%s",
 			own, own, elsewhere ? "other" : "pullet", played.dir, WEB);
 		put("pullet.yaml", text);
@@ -508,6 +515,7 @@ static void dry_run__writes_nothing__not_even_directories(void **state)
 	put_settings("", WEB);
 	assert_int_equal(RUN(run_pulletd, "pulletd", "-c", settings_path, "--dry-run"), 0);
 	assert_shows(command.err, "dry run: would publish config=web");
+	assert_null(strstr(command.err, "started version="));
 	assert_false(is_there("state"));
 	assert_false(is_there("run"));
 }
@@ -573,7 +581,8 @@ static void pull_and_interrupt(int printed)
 	ask("POST /v1/configs/more/suspend"); /* 0 */
 	kill(agent_pid, SIGUSR1);
 	if (!log_has(printed, "pulling everything now configs=2 suspended=1\n", 1) ||
-		!log_has(printed, "published", 4))
+		!log_has(printed, "published config=web generation=2", 1) ||
+		!log_has(printed, "published config=db generation=2", 1))
 		return;
 	ask("POST /v1/configs/more/resume"); /* 1 */
 	kill(agent_pid, SIGUSR1);

@@ -33,8 +33,8 @@ static void what_is_almost_an_address__is_not(void **state)
 {
 	static const char *const hosts[] = {"127.0.0.1.evil.example", "0x7f.1", "2130706433",
 		"127.1", "::1", "[::1", "[]", "[localhost]", "[127.0.0.1]",
-		"127.0.0.1:", "127.0.0.1:80:80", "[::1]x:80", "256.0.0.1", "[fe80::1%25eth0]",
-		NULL};
+		"127.0.0.1:", "127.0.0.1:80:80", "[::1]x:80", "[", "]", "[:80", "::1]", "256.0.0.1",
+		"[fe80::1%25eth0]", NULL};
 
 	(void)state;
 	check(hosts, false);
@@ -103,6 +103,27 @@ static void any_other_name__is_not(void **state)
 		longest[i] = 'a';
 	longest[sizeof(longest) - 1] = '\0';
 	assert_false(host_header_is_ours(longest, longest, NULL));
+	for (size_t i = 0; i < 3; i++) { /* nor is it what was looked at before */
+		static const char *const none[] = {"", ":80", "."};
+
+		assert_true(host_header_is_ours("localhost", "web-1", names));
+		assert_false(host_header_is_ours(none[i], "web-1", names));
+		assert_true(host_header_is_ours("localhost", "web-1", names));
+		assert_false(host_header_is_ours(longest, "web-1", names));
+	}
+}
+
+static void longest_name__is_255_letters(void **state)
+{
+	char longest[258];
+
+	(void)state;
+	memset(longest, 'a', sizeof(longest));
+	longest[255] = '\0';
+	assert_true(host_header_is_ours(longest, longest, NULL));
+	longest[255] = 'a';
+	longest[256] = '\0';
+	assert_false(host_header_is_ours(longest, longest, NULL));
 }
 
 static void nothing__is_no_name(void **state)
@@ -123,6 +144,7 @@ int main(void)
 		cmocka_unit_test(the_machine_and_configured_names__are_ours),
 		cmocka_unit_test(the_longest_name_of_a_machine__is_ours),
 		cmocka_unit_test(any_other_name__is_not),
+		cmocka_unit_test(longest_name__is_255_letters),
 		cmocka_unit_test(nothing__is_no_name),
 	};
 

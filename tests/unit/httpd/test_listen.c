@@ -6,10 +6,13 @@
 
 #include <cmocka.h>
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 
 #include "httpd/listen.h"
@@ -20,9 +23,29 @@
 static char dir[SCRATCH_PATH], path[SCRATCH_PATH + 16];
 static unsigned descriptors;
 
+/* Of a name that is too long nobody is asked. */
+int getaddrinfo(const char *host, const char *port, const struct addrinfo *hints,
+	struct addrinfo **ret_found)
+{
+	int (*real)(const char *, const char *, const struct addrinfo *, struct addrinfo **);
+
+	assert_true(strlen(host) < 256);
+	*(void **)&real = dlsym(RTLD_NEXT, "getaddrinfo");
+	return real(host, port, hints, ret_found);
+}
+
+static unsigned removed_nowhere; /* with a descriptor that is none */
+
+int unlinkat(int at, const char *name, int flags)
+{
+	removed_nowhere += at < 0 && at != AT_FDCWD;
+	return (int)syscall(SYS_unlinkat, at, name, flags);
+}
+
 static int set_up(void **state)
 {
 	(void)state;
+	removed_nowhere = 0;
 	scratch_open(dir, scratch_memory());
 	snprintf(path, sizeof(path), "%s/s", dir);
 	descriptors = scratch_descriptors();
@@ -34,6 +57,7 @@ static int tear_down(void **state)
 	(void)state;
 	scratch_close(dir);
 	assert_int_equal(scratch_descriptors(), descriptors);
+	assert_int_equal(removed_nowhere, 0);
 	return 0;
 }
 

@@ -79,6 +79,7 @@ static void start__without_memory__says_so_and_leaves_no_socket(void **state)
 	assert_true(fault_memory_each(open_tcp_once, false) >= 5);
 }
 
+static bool stops_after_accept;
 static unsigned own; /* the allocation of a connection, counted from the accepting on */
 
 int accept4(int fd, struct sockaddr *address, socklen_t *len, int flags)
@@ -87,6 +88,10 @@ int accept4(int fd, struct sockaddr *address, socklen_t *len, int flags)
 
 	if (r >= 0)
 		fault_memory.seen = 0;
+	if (r >= 0 && stops_after_accept) {
+		loop_stop(loop);
+		stops_after_accept = false;
+	}
 	return r;
 }
 
@@ -118,6 +123,49 @@ static void connection__without_memory__is_answered_503(void **state)
 	httpd_close(server);
 }
 
+/* What the server keeps of requests that were answered, or given up. */
+static void requests__of_each_kind__leave_no_memory(void **state)
+{
+	static const char *const lines[] = {"GET /x", "GET /x?a=1&b", "GET /a%00b", "GET /x?=1",
+		"HEAD /x", "POST /x", "PUT /x"};
+	struct httpd *server = httpd_open_unix(loop, path, handle, NULL);
+	struct quick_client client;
+	long before = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 4; i++) {
+		if (i == 1)
+			before = fault_memory.live;
+		for (size_t k = 0; k < sizeof(lines) / sizeof(lines[0]); k++)
+			quick_ask(&client, path, lines[k]);
+		quick_run();
+	}
+	assert_int_equal(fault_memory.live, before);
+	httpd_close(server);
+}
+
+static void connection__that_was_only_accepted__is_freed_with_the_server(void **state)
+{
+	long before = 0;
+
+	(void)state;
+	for (unsigned i = 0; i < 3; i++) {
+		struct httpd *server = httpd_open_unix(loop, path, handle, NULL);
+		struct quick_client client;
+
+		quick_connect(&client, path);
+		stops_after_accept = true;
+		while (stops_after_accept)
+			quick_run();
+		httpd_close(server);
+		assert_true(quick_has_ended(&client));
+		quick_hang_up(&client);
+		if (i == 0)
+			before = fault_memory.live;
+	}
+	assert_int_equal(fault_memory.live, before);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -125,7 +173,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(start__without_memory__says_so_and_leaves_no_socket),
 		CASE(connection__without_memory__is_answered_503),
+		CASE(requests__of_each_kind__leave_no_memory),
+		CASE(connection__that_was_only_accepted__is_freed_with_the_server),
 	};
 
-	return fault_memory_run(tests, 2);
+	return fault_memory_run(tests, 4);
 }

@@ -17,11 +17,13 @@
 #include <poll.h>
 #include <stdio.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "httpd/peer.h"
+#include "tests/unit/fixture/fault_memory.h"
 
 #define STRANGER 54321u
 #define OPERATORS 54400u
@@ -125,6 +127,8 @@ static void identify__each_kind_of_user__has_its_right(void **state)
 		{"of other groups", {STRANGER, STRANGER, OPERATORS + 1, 9}, OPERATORS, RIGHT_READ},
 		{"the 500th of his groups", {STRANGER, STRANGER, OPERATORS - 499, 500}, OPERATORS,
 			RIGHT_OPERATE},
+		{"of many other groups", {STRANGER, STRANGER, OPERATORS + 1, 500}, OPERATORS,
+			RIGHT_READ},
 		{"the last of as many as there can be", {STRANGER, STRANGER, OPERATORS + 1, 65536},
 			OPERATORS + 65536, RIGHT_OPERATE},
 		{"what a setgid program makes of a stranger", {STRANGER, OPERATORS, 0, 0},
@@ -151,6 +155,61 @@ static void identify__each_kind_of_user__has_its_right(void **state)
 	}
 }
 
+static socklen_t told_len; /* of groups; 0 = what the kernel says */
+static int told_error;
+static unsigned group_calls;
+
+int getsockopt(int fd, int level, int name, void *value, socklen_t *len)
+{
+	if (name == SO_PEERGROUPS)
+		group_calls++;
+	if (name != SO_PEERGROUPS || !told_error)
+		return (int)syscall(SYS_getsockopt, fd, level, name, value, len);
+	*len = told_len;
+	errno = told_error;
+	return -1;
+}
+
+/* On an older kernel, or with more groups than a process can have. */
+static void identify__where_groups_cannot_be_read__reads(void **state)
+{
+	static const struct {
+		int error;
+		socklen_t len;
+		unsigned calls;
+	} rows[] = {{ENOPROTOOPT, 64, 1}, {ERANGE, PEER_MAX_GROUPS * sizeof(gid_t) + 1, 1},
+		{ERANGE, PEER_MAX_GROUPS * sizeof(gid_t), 2}};
+	static const struct who stranger = {STRANGER, STRANGER, OPERATORS, 1};
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct peer peer;
+
+		told_error = rows[i].error;
+		told_len = rows[i].len;
+		group_calls = 0;
+		peer = look(&sys_real, &stranger, OPERATORS);
+		told_error = 0;
+		assert_int_equal(peer.right, RIGHT_READ);
+		assert_int_equal(group_calls, rows[i].calls);
+	}
+}
+
+static void identify__of_a_user_in_many_groups__keeps_no_memory(void **state)
+{
+	static const struct who member = {STRANGER, STRANGER, OPERATORS - 499, 500};
+	long before;
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	before = fault_memory.live;
+	assert_int_equal(look(&sys_real, &member, OPERATORS).right, RIGHT_OPERATE);
+	assert_int_equal(fault_memory.live, before);
+}
+
 static void identify__who_this_process_is__owns(void **state)
 {
 	int ends[2];
@@ -164,6 +223,42 @@ static void identify__who_this_process_is__owns(void **state)
 	assert_int_equal(peer.right, RIGHT_OWN);
 	close(ends[0]);
 	close(ends[1]);
+}
+
+static uid_t played_euid;
+
+uid_t geteuid(void)
+{
+	return played_euid ? played_euid : (uid_t)syscall(SYS_geteuid);
+}
+
+static void identify__root_and_the_agents_user__own_where_they_are_two(void **state)
+{
+	static const struct who root = {0, 0, 0, 0}, agent = {STRANGER, STRANGER, 0, 0},
+				other = {STRANGER + 1, STRANGER, 0, 0};
+
+	(void)state;
+	if (geteuid() != 0)
+		skip();
+	played_euid = STRANGER;
+	assert_int_equal(look(&sys_real, &root, OPERATORS).right, RIGHT_OWN);
+	assert_int_equal(look(&sys_real, &agent, OPERATORS).right, RIGHT_OWN);
+	assert_int_equal(look(&sys_real, &other, OPERATORS).right, RIGHT_READ);
+	played_euid = 0;
+}
+
+/* The kernel's record is that of nobody then. */
+static void identify__of_a_socket_without_another_end__reads(void **state)
+{
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	struct peer peer;
+
+	(void)state;
+	peer_identify(&sys_real, fd, PEER_NO_GROUP, &peer);
+	assert_false(peer.local);
+	assert_true(peer.uid == (uid_t)-1);
+	assert_int_equal(peer.right, RIGHT_READ);
+	close(fd);
 }
 
 static void identify__over_tcp_or_of_no_socket__reads(void **state)
@@ -196,9 +291,13 @@ int main(void)
 {
 	static const struct CMUnitTest tests[] = {
 		cmocka_unit_test(identify__each_kind_of_user__has_its_right),
+		cmocka_unit_test(identify__where_groups_cannot_be_read__reads),
 		cmocka_unit_test(identify__who_this_process_is__owns),
+		cmocka_unit_test(identify__root_and_the_agents_user__own_where_they_are_two),
+		cmocka_unit_test(identify__of_a_socket_without_another_end__reads),
 		cmocka_unit_test(identify__over_tcp_or_of_no_socket__reads),
+		cmocka_unit_test(identify__of_a_user_in_many_groups__keeps_no_memory),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }

@@ -173,7 +173,8 @@ static void signal__by_a_file_of_the_process_s_user__arrives(void **state)
 static void signal__to_a_process_that_has_other_rights__is_refused(void **state)
 {
 	static const uid_t uids[][3] = {{0, 0, 0}, {OTHER, 0, OTHER}, {OTHER, OTHER, 0},
-		{0, OTHER, OTHER}, {THIRD, THIRD, THIRD}, {OTHER, THIRD, THIRD}};
+		{0, OTHER, OTHER}, {0, THIRD, OTHER}, {OTHER, 0, THIRD}, {THIRD, THIRD, THIRD},
+		{OTHER, THIRD, THIRD}, {THIRD, 0, OTHER}, {OTHER, THIRD, 0}};
 	char expected[PATH_MAX + FILE_WHY];
 
 	(void)state;
@@ -186,7 +187,7 @@ static void signal__to_a_process_that_has_other_rights__is_refused(void **state)
 			"the pidfile %s is in the hands of uid 64104 and names process %d, which "
 			"has the rights of %s; give the file and its directory to root, or to the "
 			"user of the process",
-			path, (int)target, i < 4 ? "root (uid 0)" : "uid 64105");
+			path, (int)target, i < 6 ? "root (uid 0)" : "uid 64105");
 		assert_string_equal(why, expected);
 		end_target();
 	}
@@ -389,11 +390,51 @@ static int note_descriptor(int at, const char *name, int flags, mode_t mode)
 	return fd;
 }
 
+static const char *unreadable;
+static int unreadable_fd;
+
+static int note_unreadable(int at, const char *name, int flags, mode_t mode)
+{
+	int fd = sys_real.openat(at, name, flags, mode);
+
+	if (strncmp(name, "/proc/", 6) == 0 && strstr(name, unreadable))
+		unreadable_fd = fd;
+	return fd;
+}
+
+static ssize_t read_unreadable(int fd, void *data, size_t len)
+{
+	assert_true(fd != unreadable_fd || len < 1024);
+	if (fd != unreadable_fd)
+		return sys_real.read(fd, data, len);
+	errno = EIO;
+	return -1;
+}
+
+static void signal__to_a_process_of_which_nothing_can_be_read__is_refused(void **state)
+{
+	static const char *const files[] = {"fdinfo", "/status", "/stat"};
+
+	(void)state;
+	need_root();
+	sys.openat = note_unreadable;
+	sys.read = read_unreadable;
+	start(OTHER, OTHER, OTHER);
+	put("pid", target, OTHER, 0644);
+	for (size_t i = 0; i < sizeof(files) / sizeof(files[0]); i++) {
+		unreadable = files[i];
+		unreadable_fd = -1;
+		refuses(-EIO, "cannot see whose process");
+		assert_non_null(strstr(why, ": Input/output error"));
+	}
+}
+
 static ssize_t read_shown(int fd, void *data, size_t len)
 {
 	if (fd != shown_fd)
 		return sys_real.read(fd, data, len);
 	assert_true(strlen(shown) < len);
+	memset(data, '7', len); /* what was there before */
 	memcpy(data, shown, strlen(shown));
 	shown_fd = -1;
 	return (ssize_t)strlen(shown);
@@ -402,8 +443,7 @@ static ssize_t read_shown(int fd, void *data, size_t len)
 /* Ended by now, or of another PID namespace, or a kernel without that line: nothing says whose. */
 static void signal__to_a_process_without_a_number_here__takes_a_good_file(void **state)
 {
-	static const char *const texts[] = {
-		"pos:\t0\nPid:\t-1\n", "pos:\t0\nPid:\t0\n", "pos:\t0\n"};
+	static const char *const texts[] = {"pos:\t0\nPid:\t-1\n", "pos:\t0\nPid:\t0", "pos:\t0\n"};
 
 	(void)state;
 	need_root();
@@ -494,6 +534,7 @@ int main(void)
 		CASE(signal__to_a_thread__is_refused),
 		CASE(signal__without_pidfds__needs_a_file_of_trusted_users),
 		CASE(signal__to_a_process_that_cannot_be_seen__takes_a_good_file),
+		CASE(signal__to_a_process_of_which_nothing_can_be_read__is_refused),
 		CASE(signal__to_a_process_without_a_number_here__takes_a_good_file),
 		CASE(signal__to_a_process_that_is_the_first_here__asks_whose_it_is),
 		CASE(file__is_one_line_with_a_number_over_1),

@@ -21,6 +21,7 @@
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
+#include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
@@ -265,6 +266,141 @@ static void preparation__that_fails__starts_nothing(void **state)
 	assert_string_equal(o.output, "");
 }
 
+static pid_t agent_of_the_test;
+static bool keeper_is_gone, no_subreaper, no_keepers_subreaper;
+
+/* Another one has the child whose parent has ended. */
+pid_t getppid(void)
+{
+	return keeper_is_gone && getpid() != agent_of_the_test ? 1 : (pid_t)syscall(SYS_getppid);
+}
+
+int prctl(int option, ...)
+{
+	bool agent = getpid() == agent_of_the_test;
+	unsigned long more[4];
+	va_list args;
+
+	va_start(args, option);
+	for (int i = 0; i < 4; i++)
+		more[i] = va_arg(args, unsigned long);
+	va_end(args);
+	if (option == PR_SET_CHILD_SUBREAPER && (agent ? no_subreaper : no_keepers_subreaper)) {
+		errno = EINVAL;
+		return -1;
+	}
+	return (int)syscall(SYS_prctl, option, more[0], more[1], more[2], more[3]);
+}
+
+static void keeper__that_ended_meanwhile__starts_nothing(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	agent_of_the_test = getpid();
+	keeper_is_gone = true;
+	o = script("echo started", NULL);
+	keeper_is_gone = false;
+	assert_int_equal(o.result.end, PROCESS_NOT_STARTED);
+	assert_int_equal(o.result.code, ESRCH);
+	assert_string_equal(o.output, "");
+}
+
+/* Its orphans would be nobody's. */
+static void start__where_orphans_cannot_be_kept__fails(void **state)
+{
+	const struct process_options options = {
+		.argv = (char *[]){shell, NULL}, .timeout_ms = LONG_MS};
+	struct loop *l = loop_new(&sys_real);
+	struct process *p = NULL;
+	struct outcome o;
+
+	(void)state;
+	agent_of_the_test = getpid();
+	no_subreaper = true;
+	assert_int_equal(process_start(l, &options, ended, NULL, &p), -EINVAL);
+	no_subreaper = false;
+	assert_null(p);
+	loop_free(l);
+	no_keepers_subreaper = true;
+	o = script("echo started", NULL);
+	no_keepers_subreaper = false;
+	assert_int_equal(o.result.end, PROCESS_NOT_STARTED);
+	assert_int_equal(o.result.code, EINVAL);
+	assert_string_equal(o.output, "");
+}
+
+static int write_error; /* of the next byte; 0 = none */
+
+ssize_t write(int fd, const void *from, size_t len)
+{
+	if (!write_error || len != 1)
+		return syscall(SYS_write, fd, from, len);
+	errno = write_error;
+	write_error = 0;
+	return -1;
+}
+
+/* Nobody waits for one that cannot be asked. */
+static bool no_signalfd;
+
+int signalfd(int fd, const sigset_t *set, int flags)
+{
+	errno = EMFILE;
+	return no_signalfd ? -1 : (int)syscall(SYS_signalfd4, fd, set, (size_t)8, flags);
+}
+
+static void keeper__that_is_told_of_no_end__looks_for_it(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	no_signalfd = true;
+	o = script("sleep 1000 & exit 3", NULL);
+	no_signalfd = false;
+	assert_int_equal(o.result.code, 3);
+	assert_int_equal(o.result.left, 1);
+	assert_true(o.result.took_ms < LONG_MS / 2);
+}
+
+static void limit__passed_where_nothing_can_be_sent__ends_it_by_kill(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	start_ready(&o, "trap 'echo asked; exit 0' TERM; echo begun; echo > $1; " NAP,
+		(struct process_options){.timeout_ms = 30000});
+	ahead_ms = 30000;
+	write_error = EIO;
+	run_out(&o);
+	assert_int_equal(write_error, 0);
+	assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
+	assert_string_equal(o.output, "begun\n");
+	assert_true(o.result.took_ms < 30000 + PROCESS_GRACE_MS);
+}
+
+static void limit__passed__is_told_in_its_unit(void **state)
+{
+	static const struct {
+		uint64_t ms;
+		const char *why;
+	} rows[] = {{1500, "still ran after 1500 ms and was killed"},
+		{999000, "still ran after 999 s and was killed"},
+		{2001, "still ran after 2001 ms and was killed"}};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct outcome o;
+
+		start_ready(
+			&o, "echo > $1; " NAP, (struct process_options){.timeout_ms = rows[i].ms});
+		ahead_ms = rows[i].ms;
+		run_out(&o);
+		assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
+		assert_string_equal(o.result.why, rows[i].why);
+	}
+}
+
 static void limit__passed__ends_it_by_term(void **state)
 {
 	static const char *const texts[] = {"echo begun; echo > $1; sleep 1000",
@@ -504,10 +640,17 @@ static void input__where_memory_is_denied__lies_in_a_directory_without_a_name(vo
 	assert_int_equal(rmdir(own), 0);
 }
 
-static size_t piece; /* bytes that a file takes at a time; 0 = all */
+static size_t piece;      /* bytes that a file takes at a time; 0 = all */
+static size_t whole;      /* bytes that it is to have */
+static int interruptions; /* which come first: every second one takes nothing */
 
 ssize_t pwrite(int fd, const void *from, size_t len, off_t at)
 {
+	assert_true(!piece || (size_t)at + len == whole);
+	if (interruptions > 0) {
+		errno = interruptions % 2 ? EINTR : 0;
+		return interruptions-- % 2 ? -1 : 0;
+	}
 	return syscall(SYS_pwrite64, fd, from, piece && piece < len ? piece : len, at);
 }
 
@@ -521,6 +664,8 @@ static void input__that_memory_takes_in_pieces__comes_whole(void **state)
 
 	(void)state;
 	piece = 7;
+	whole = 36;
+	interruptions = 4;
 	o = script("cat", &options);
 	piece = 0;
 	assert_string_equal(o.output, options.input);
@@ -629,6 +774,62 @@ static void descriptors__when_the_agents_own_are_closed__are_right_all_the_same(
 	}
 }
 
+/* The limit of descriptors, where the kernel cannot close all at once; and what was closed. */
+static struct sweep {
+	pid_t agent;
+	bool unknown;
+	rlim_t limit;
+	int first, last;
+} * swept;
+
+/* Called by a sanitizer, too, before it is ready. */
+__attribute__((no_sanitize("thread"))) int getrlimit(
+	__rlimit_resource_t resource, struct rlimit *ret)
+{
+	if (!swept || getpid() == swept->agent)
+		return prlimit(0, resource, NULL, ret);
+	ret->rlim_cur = ret->rlim_max = swept->limit;
+	errno = EPERM;
+	return swept->unknown ? -1 : 0;
+}
+
+int close(int fd)
+{
+	if (swept && getpid() != swept->agent) {
+		swept->first = fd < swept->first ? fd : swept->first;
+		swept->last = fd > swept->last ? fd : swept->last;
+	}
+	return (int)syscall(SYS_close, fd);
+}
+
+static void descriptors__up_to_the_limit__are_closed_one_by_one(void **state)
+{
+	static const struct {
+		bool unknown;
+		rlim_t limit;
+		int last;
+	} rows[] = {{false, 300, 299}, {false, 65536, 65535}, {false, 65537, 65535},
+		{false, RLIM_INFINITY, 65535}, {true, 300, 65535}};
+
+	(void)state;
+	swept = mmap(
+		NULL, sizeof(*swept), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		struct outcome o;
+
+		*swept = (struct sweep){getpid(), rows[i].unknown, rows[i].limit, 99, 0};
+		fault_syscall.number = SYS_close_range;
+		fault_syscall.error = ENOSYS;
+		o = script("exit 9", NULL);
+		fault_syscall.error = 0;
+		assert_int_equal(o.result.code, 9);
+		assert_int_equal(swept->first, 1); /* of the keeper: 0 is its lifeline */
+		assert_int_equal(swept->last, rows[i].last);
+	}
+	munmap(swept, sizeof(*swept));
+	swept = NULL;
+}
+
 static void environment__is_what_was_given_and_nothing_else(void **state)
 {
 	char env[] = "/usr/bin/env", *argv[] = {env, NULL};
@@ -663,8 +864,12 @@ static void environment__too_large__is_refused(void **state)
 		env[i] = entry;
 	env[99] = NULL;
 	assert_int_equal(process_start(l, &options, ended, NULL, &p), -E2BIG);
+	env[61] = NULL;
+	assert_int_equal(process_start(l, &options, ended, NULL, &p), -E2BIG);
 	assert_null(p);
 	loop_free(l);
+	env[60] = NULL; /* as many as there may be */
+	assert_true(run(&options).result.ok);
 }
 
 static void signals__of_the_agent__are_not_inherited(void **state)
@@ -686,6 +891,13 @@ static void signals__of_the_agent__are_not_inherited(void **state)
 	signal(SIGUSR2, usr);
 }
 
+/* Whoever kills all of the agent's name would leave nobody to end the program. */
+static void keeper__has_a_name_of_its_own(void **state)
+{
+	(void)state;
+	assert_string_equal(script("cat /proc/$PPID/comm", NULL).output, "hook-keeper\n");
+}
+
 static void group__umask_and_directory__are_its_own(void **state)
 {
 	mode_t before = umask(077);
@@ -705,6 +917,13 @@ static void group__umask_and_directory__are_its_own(void **state)
 	assert_string_equal(o.output, expected);
 }
 
+static uid_t played_euid; /* 0 = the real one */
+
+uid_t geteuid(void)
+{
+	return played_euid ? played_euid : (uid_t)syscall(SYS_geteuid);
+}
+
 /* As root it may need rights that its file gives it; anybody else's may gain none. */
 static void program__gains_no_rights_unless_the_agent_is_root(void **state)
 {
@@ -712,6 +931,10 @@ static void program__gains_no_rights_unless_the_agent_is_root(void **state)
 
 	(void)state;
 	assert_string_equal(o.output, geteuid() ? "NoNewPrivs:\t1\n" : "NoNewPrivs:\t0\n");
+	played_euid = 54321;
+	o = script("grep NoNewPrivs /proc/self/status", NULL);
+	played_euid = 0;
+	assert_string_equal(o.output, "NoNewPrivs:\t1\n");
 }
 
 /* ---- what they leave ---- */
@@ -759,11 +982,28 @@ static void children__of_one_that_is_killed_by_term__are_killed_with_it(void **s
 	wait_dead(child);
 }
 
+static unsigned *single_terms; /* of the keepers, to one process each; shared with them */
+
+static void begin_to_count(void)
+{
+	agent_of_the_test = getpid();
+	single_terms = mmap(NULL, sizeof(*single_terms), PROT_READ | PROT_WRITE,
+		MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+}
+
+static void assert_counted(unsigned count)
+{
+	assert_int_equal(*single_terms, count);
+	munmap(single_terms, sizeof(*single_terms));
+	single_terms = NULL;
+}
+
 static void children__of_one_that_is_asked_to_end__are_asked_too(void **state)
 {
 	struct outcome o;
 
 	(void)state;
+	begin_to_count();
 	start_ready(&o,
 		"trap : TERM; sh -c 'trap \"echo child; exit 0\" TERM; echo > $0; " SPIN
 		"' $1 & wait; wait; echo leader",
@@ -772,6 +1012,7 @@ static void children__of_one_that_is_asked_to_end__are_asked_too(void **state)
 	run_out(&o);
 	assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
 	assert_string_equal(o.output, "child\nleader\n");
+	assert_counted(0); /* all of its group, once */
 }
 
 /* One that left the group and its parent, as daemons do. */
@@ -780,6 +1021,7 @@ static void orphans__of_one_that_is_asked_to_end__are_asked_too(void **state)
 	struct outcome o;
 
 	(void)state;
+	begin_to_count();
 	start_ready(&o,
 		"trap : TERM; (setsid sh -c 'trap \"echo orphan; kill -9 $1; exit 0\" TERM; echo > "
 		"$0; " SPIN "' $1 $$ &); " SPIN,
@@ -788,6 +1030,7 @@ static void orphans__of_one_that_is_asked_to_end__are_asked_too(void **state)
 	run_out(&o);
 	assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
 	assert_non_null(strstr(o.output, "orphan\n"));
+	assert_counted(1);
 }
 
 static void children__in_a_session_of_their_own__are_killed_too(void **state)
@@ -822,18 +1065,30 @@ static void children__that_are_left__are_logged_once_a_minute(void **state)
 		.argv = argv, .max_output = 4096, .timeout_ms = LONG_MS};
 
 	(void)state;
-	snprintf(program, sizeof(program), "%s/leaver", dir);
-	assert_int_equal(symlink(shell, program), 0);
-	for (int i = 0; i < 3; i++)
+	script("exit 0", NULL);       /* which leaves none */
+	for (int i = 0; i < 5; i++) { /* three of one name, then one each of two others */
+		snprintf(program, sizeof(program), "%s/leaver%d", dir, i < 2 ? 2 : i);
+		(void)!symlink(shell, program);
 		assert_int_equal(run(&options).result.left, 1);
+	}
 	captured_read(&log, text, sizeof(text));
 	captured_end(&log);
-	unlink(program);
+	for (int i = 2; i < 5; i++) {
+		snprintf(program, sizeof(program), "%s/leaver%d", dir, i);
+		unlink(program);
+	}
 	line = strstr(text, "a program left processes running: they were killed; have a service "
 			    "manager start daemons program=");
 	assert_non_null(line);
-	assert_non_null(strstr(line, "leaver processes=1"));
+	assert_non_null(strstr(line, "leaver2 processes=1"));
+	line = strstr(line + 1, "a program left");
+	assert_non_null(line);
+	assert_non_null(strstr(line, "leaver3 processes=1 suppressed=2\n"));
+	line = strstr(line + 1, "a program left");
+	assert_non_null(line);
+	assert_non_null(strstr(line, "leaver4 processes=1\n"));
 	assert_null(strstr(line + 1, "a program left"));
+	assert_null(strstr(text, "processes=0"));
 }
 
 static void children__in_a_session_of_their_own__end_with_the_limit(void **state)
@@ -873,17 +1128,24 @@ static unsigned played_children; /* so many are in a list of the kernel's */
 
 static ssize_t read_played(void *to, size_t size)
 {
+	static const char number[] = "4194304 ";
+	static size_t at; /* in the number */
 	size_t len = 0;
 
-	for (; played_children && size - len > 8; played_children--)
-		len += (size_t)snprintf((char *)to + len, size - len, "4194304 ");
+	for (; played_children && len < size - 3; len++) { /* a number may be cut */
+		((char *)to)[len] = number[at];
+		at = number[at + 1] ? at + 1 : 0;
+		played_children -= at == 0;
+	}
 	return (ssize_t)len;
 }
 
 /* Whoever else holds the pipe writes again as soon as something was read. */
 static int echo_fd = -1;
 
-static int read_error; /* of the next pipe that is read; 0 = none */
+static int read_error;   /* of the next pipe that is read; 0 = none */
+static int second_error; /* of the one behind that */
+static size_t sip;       /* bytes that a pipe gives at a time; 0 = all */
 
 ssize_t read(int fd, void *to, size_t size)
 {
@@ -892,14 +1154,19 @@ ssize_t read(int fd, void *to, size_t size)
 
 	if (read_error && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode)) {
 		errno = read_error;
-		read_error = 0;
+		read_error = second_error;
+		second_error = 0;
 		return -1;
 	}
+	if (sip && sip < size && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode))
+		size = sip;
 	n = played_children ? read_played(to, size) : syscall(SYS_read, fd, to, size);
 	if (echo_fd >= 0 && n > 0 && fstat(fd, &st) == 0 && S_ISFIFO(st.st_mode))
 		(void)!write(echo_fd, "x", 1);
 	return n;
 }
+
+static int taken; /* bytes that another one reads after the look at what is there */
 
 /* And once more between the look at what is there and the reading of it. */
 int ioctl(int fd, unsigned long request, ...)
@@ -912,6 +1179,8 @@ int ioctl(int fd, unsigned long request, ...)
 	to = va_arg(more, void *);
 	va_end(more);
 	r = (int)syscall(SYS_ioctl, fd, request, to);
+	if (r == 0 && request == FIONREAD)
+		*(int *)to += taken;
 	if (echo_fd >= 0 && request == FIONREAD)
 		(void)!write(echo_fd, "late", 4);
 	return r;
@@ -931,6 +1200,84 @@ static void output__that_is_not_there_yet__is_waited_for(void **state)
 		assert_int_equal(read_error, 0);
 		assert_string_equal(o.output, "one\ntwo\n");
 	}
+}
+
+/* The end is seen before the output, which is read then. */
+static void output__that_is_left_at_the_end__is_read(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	start_ready(&o, "echo > $1; yes | head -n 3000", (struct process_options){0});
+	assert_int_equal(waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
+	read_error = EAGAIN;
+	run_out(&o);
+	assert_int_equal(o.result.output_len, 4096);
+	assert_int_equal(o.result.dropped, 6000 - 4096);
+}
+
+static void output__that_comes_in_bytes__is_whole(void **state)
+{
+	(void)state;
+	for (int at_end = 0; at_end < 2; at_end++) {
+		struct outcome o;
+
+		start_ready(&o, "echo > $1; echo one; echo two >&2", (struct process_options){0});
+		assert_int_equal(waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
+		sip = 1;
+		read_error = at_end ? EAGAIN : 0;
+		second_error = at_end ? EINTR : 0;
+		run_out(&o);
+		sip = 0;
+		assert_int_equal(read_error, 0);
+		assert_string_equal(o.output, "one\ntwo\n");
+	}
+}
+
+static unsigned count_shared_pages(void)
+{
+	FILE *f = fopen("/proc/self/maps", "re");
+	char line[512];
+	unsigned n = 0;
+
+	assert_non_null(f);
+	while (fgets(line, sizeof(line), f))
+		n += strstr(line, "/dev/zero") != NULL;
+	fclose(f);
+	return n;
+}
+
+static void program__that_has_ended__leaves_no_memory(void **state)
+{
+	const struct process_options product = {
+		.product = true, .max_output = 10, .timeout_ms = LONG_MS};
+	unsigned pages = 0;
+	long live = 0;
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		script("echo product; echo message >&2", &product);
+		if (i == 0) {
+			pages = count_shared_pages();
+			live = fault_memory.live;
+		}
+	}
+	assert_int_equal(count_shared_pages(), pages);
+	assert_int_equal(fault_memory.live, live);
+}
+
+static void output__that_another_has_taken__is_not_waited_for(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	start_ready(&o, "echo > $1; echo one", (struct process_options){0});
+	assert_int_equal(waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOWAIT), 0);
+	read_error = EAGAIN;
+	taken = 100;
+	run_out(&o);
+	taken = 0;
+	assert_string_equal(o.output, "one\n");
 }
 
 static pid_t first_child_of(const char *process)
@@ -963,7 +1310,8 @@ static void stranger__that_writes_for_ever__does_not_keep_it_from_ending(void **
 	snprintf(path, sizeof(path), "/proc/%d/fd/2", (int)program);
 	echo_fd = open(path, O_WRONLY | O_NONBLOCK | O_CLOEXEC);
 	assert_true(echo_fd >= 0);
-	assert_int_equal(write(echo_fd, "x", 1), 1);
+	for (int i = 0; i < 5000; i++) /* more than is kept */
+		assert_int_equal(write(echo_fd, "x", 1), 1);
 	kill(program, SIGKILL);
 	run_out(&o);
 	close(echo_fd);
@@ -1028,7 +1376,7 @@ static void keeper__killed__leaves_nothing(void **state)
 /* What the keepers do while nothing dies of KILL, and no time passes but what they wait for. */
 static struct deaf {
 	pid_t agent;
-	unsigned rounds;
+	unsigned rounds, groups;
 	uint64_t passed_ms;
 } * deaf;
 
@@ -1038,8 +1386,12 @@ static unsigned watched_signals;
 
 int kill(pid_t pid, int number)
 {
-	if (deaf && getpid() != deaf->agent && number == SIGKILL)
+	if (deaf && getpid() != deaf->agent && number == SIGKILL) {
+		deaf->groups += pid < 0;
 		return 0;
+	}
+	if (single_terms && getpid() != agent_of_the_test && pid > 0)
+		*single_terms += number == SIGTERM;
 	watched_signals += pid == watched_pid || (watched_pid && pid == 1);
 	return (int)syscall(SYS_kill, pid, number);
 }
@@ -1083,8 +1435,45 @@ static void keeper__that_has_ended__is_signalled_no_more(void **state)
 	watched_pid = 0;
 	loop_timer_cancel(o.loop, &look.timer);
 	loop_free(o.loop);
-	while (waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED) == 0)
-		; /* orphans, which fell to us */
+	/* nor is an orphan left */
+	assert_int_equal(waitid(P_ALL, 0, &(siginfo_t){0}, WEXITED | WNOHANG), -1);
+}
+
+static void stop_loop(void *arg)
+{
+	loop_stop(((struct outcome *)arg)->loop);
+}
+
+/* Runs what is due then. */
+static void run_at(struct outcome *o, uint64_t ms)
+{
+	struct loop_timer stop;
+
+	ahead_ms = ms;
+	loop_timer_init(&stop, stop_loop, o);
+	loop_timer_set(o->loop, &stop, loop_now_ms(o->loop));
+	assert_int_equal(loop_run(o->loop), 0);
+}
+
+static void limit__passed_by_one_that_ignores_term__gives_it_5_seconds(void **state)
+{
+	struct outcome o;
+
+	(void)state;
+	start_ready(
+		&o, "trap '' TERM; echo > $1; " NAP, (struct process_options){.timeout_ms = 30000});
+	watched_pid = first_child_of("thread-self");
+	watched_signals = 0;
+	run_at(&o, 30000);
+	run_at(&o, 34000);
+	assert_int_equal(watched_signals, 0);
+	run_at(&o, 35001);
+	assert_int_equal(watched_signals, 1);
+	watched_pid = 0;
+	if (!o.ended)
+		assert_int_equal(loop_run(o.loop), 0);
+	loop_free(o.loop);
+	assert_int_equal(o.result.end, PROCESS_TIMED_OUT);
 }
 
 static void signal__to_all_children__reaches_each(void **state)
@@ -1127,11 +1516,15 @@ static void sweep__of_more_than_fit_into_one_round__leaves_them_to_the_next(void
 	assert_int_equal(kept, 4096);
 }
 
+static unsigned astray; /* polls of the agent */
+
 int poll(struct pollfd *fds, nfds_t count, int timeout_ms)
 {
 	const struct timespec t = {
 		.tv_sec = timeout_ms / 1000, .tv_nsec = (long)(timeout_ms % 1000) * 1000000};
 
+	/* who waits for nothing waits in vain, and none waits for what it has not named */
+	astray += fds ? fds[0].fd < 0 : count > 0;
 	if (!deaf || getpid() == deaf->agent || timeout_ms < 0)
 		return ppoll(fds, count, timeout_ms < 0 ? NULL : &t, NULL);
 	deaf->rounds++;
@@ -1160,6 +1553,7 @@ static void keeper__of_processes_that_do_not_die__leaves_them_to_the_agent(void 
 	assert_int_equal(o.result.code, 7);
 	assert_int_equal(o.result.left, 1);
 	assert_in_range(deaf->passed_ms, KEEPER_WAIT_MS, KEEPER_WAIT_MS + 100);
+	assert_int_equal(deaf->groups, 1);     /* later its number may be that of others */
 	assert_in_range(deaf->rounds, 20, 40); /* it is in no hurry any more */
 	munmap(deaf, sizeof(*deaf));
 	deaf = NULL;
@@ -1504,6 +1898,7 @@ static int after_each(void **state)
 	for (int i = 1; i < NSIG; i++)
 		assert_int_equal(sigismember(&mask, i), sigismember(&mask_before, i));
 	assert_int_equal(open_descriptors(), descriptors_before);
+	assert_int_equal(astray, 0);
 	assert_int_equal(waitid(P_ALL, 0, &info, WEXITED | WNOHANG), -1);
 	assert_int_equal(errno, ECHILD);
 	return 0;
@@ -1530,6 +1925,12 @@ int main(void)
 		CASE(signal__that_kills_it__is_told),
 		CASE(exec__that_fails__is_told_with_its_errno),
 		CASE(preparation__that_fails__starts_nothing),
+		CASE(keeper__that_ended_meanwhile__starts_nothing),
+		CASE(start__where_orphans_cannot_be_kept__fails),
+		CASE(limit__passed__is_told_in_its_unit),
+		CASE(limit__passed_where_nothing_can_be_sent__ends_it_by_kill),
+		CASE(limit__passed_by_one_that_ignores_term__gives_it_5_seconds),
+		CASE(keeper__that_is_told_of_no_end__looks_for_it),
 		CASE(limit__passed__ends_it_by_term),
 		CASE(limit__passed_by_one_that_ignores_term__ends_it_by_kill),
 		CASE(limit__when_only_the_loop_was_late__is_not_passed),
@@ -1547,9 +1948,11 @@ int main(void)
 		CASE(input__that_nobody_reads__does_no_harm),
 		CASE(descriptors__of_the_agent__are_not_inherited),
 		CASE(descriptors__when_the_agents_own_are_closed__are_right_all_the_same),
+		CASE(descriptors__up_to_the_limit__are_closed_one_by_one),
 		CASE(environment__is_what_was_given_and_nothing_else),
 		CASE(environment__too_large__is_refused),
 		CASE(signals__of_the_agent__are_not_inherited),
+		CASE(keeper__has_a_name_of_its_own),
 		CASE(group__umask_and_directory__are_its_own),
 		CASE(program__gains_no_rights_unless_the_agent_is_root),
 		CASE(children__that_hold_the_pipe__are_killed_and_not_waited_for),
@@ -1567,6 +1970,10 @@ int main(void)
 		CASE(keeper__stopped__does_its_work_at_the_limit),
 		CASE(children__that_write_for_ever__do_not_keep_it_from_ending),
 		CASE(output__that_is_not_there_yet__is_waited_for),
+		CASE(output__that_is_left_at_the_end__is_read),
+		CASE(output__that_comes_in_bytes__is_whole),
+		CASE(program__that_has_ended__leaves_no_memory),
+		CASE(output__that_another_has_taken__is_not_waited_for),
 		CASE(stranger__that_writes_for_ever__does_not_keep_it_from_ending),
 		CASE(many__at_once__end_each_with_its_own_code),
 		CASE(free__kills_the_group_and_reaps),
