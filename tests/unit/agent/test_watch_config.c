@@ -344,6 +344,9 @@ static void file__that_is_named_twice__is_looked_at_once(void **state)
 	read_configuration("etc/named.env");
 	watched_files_add(&seen, in("etc/named.env"));
 	assert_int_equal(seen.count, 1);
+	watched_files_add(&seen, in("etc/other.env"));
+	watched_files_add(&seen, in("etc/other.env"));
+	assert_int_equal(seen.count, 2);
 	watch_config_set(watch, true);
 	assert_int_equal(reports_within(1000), 0);
 }
