@@ -40,8 +40,7 @@
 #define CROWDED_MS 500 /* the same while others want the place, or when it is busy */
 #define WRITE_MS 30000 /* a whole answer, and */
 #define WRITE_RATE 32  /* bytes a millisecond for its length */
-#define STALL_MS 5000  /* an answer of which nothing is read, while others want its place or bytes \
-			*/
+#define STALL_MS 5000  /* nothing of an answer is read, while others want the room */
 #define BUSY_PART 8    /* an eighth of the places: for connections that only get a 503 */
 
 enum phase { READING, THINKING, WRITING };

@@ -36,21 +36,19 @@ static void add_settings_error(void *arg, const char *message)
 static void load_configuration(struct doctor *d, struct doctor_list *l)
 {
 	struct told told = {d, l};
-	const struct settings_reading how = {
-		.report = add_settings_error, .twins = add_settings_error, .arg = &told};
 
 	if (access(d->path, R_OK) && errno == EACCES) {
 		doctor_add(l, DOCTOR_ERROR, d->path, "run this as root or as the agent's user",
 			"you may not read it; what depends on it was not looked at");
 		return;
 	}
-	d->bad_settings = settings_load_with(d->path, &how, &d->settings);
+	d->bad_settings = settings_load(d->path, add_settings_error, &told, &d->settings);
 	if (d->bad_settings)
 		doctor_add(l, DOCTOR_NOTE, d->path, "put it right, and run this again",
 			"with %zu error%s in it, servers, push, hooks and published files were not "
 			"looked at",
 			l->count, l->count == 1 ? "" : "s");
-	else if (l->count == 0)
+	else
 		doctor_add(l, DOCTOR_OK, d->path, NULL, "%zu config%s, no error",
 			d->settings->config_count, d->settings->config_count == 1 ? "" : "s");
 }

@@ -592,6 +592,35 @@ static void check_sandbox(
 			path);
 }
 
+/* ---- one file by two paths ---- */
+
+static void ignore_error(void *arg, const char *message)
+{
+	(void)arg, (void)message;
+}
+
+/* "file:line:column: what is wrong", its place as the subject. */
+static void add_twin(void *arg, const char *message)
+{
+	const char *end = strstr(message, ": ");
+	char place[512];
+
+	if (!end)
+		return;
+	snprintf(place, sizeof(place), "%.*s", (int)(end - message), message);
+	doctor_add(arg, DOCTOR_ERROR, place, NULL, "%s", end + 2);
+}
+
+/* Asks who reads the configuration: that looks at directories, too. */
+static void check_twins(const struct doctor *d, struct doctor_list *l)
+{
+	const struct settings_reading how = {.report = ignore_error, .twins = add_twin, .arg = l};
+	struct settings *again = NULL;
+
+	if (settings_load_with(d->path, &how, &again) == 0)
+		settings_free(again);
+}
+
 /* ---- all of them ---- */
 
 static void check_agent_files(struct doctor *d, struct doctor_list *l)
@@ -636,4 +665,6 @@ void doctor_files(struct doctor *d, struct doctor_list *l)
 		check_config_state(d, l, c);
 		check_sandbox(d, l, c->name, settings_place(c));
 	}
+	if (s && !d->only)
+		check_twins(d, l);
 }

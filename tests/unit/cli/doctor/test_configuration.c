@@ -101,22 +101,6 @@ static void file__with_errors__still_says_where_the_agent_is(void **state)
 	}
 }
 
-static void file__of_two_configs_by_two_paths__is_named(void **state)
-{
-	char link[SCRATCH_PATH + 16], place[SCRATCH_PATH + 32];
-
-	(void)state;
-	snprintf(link, sizeof(link), "%s/link", dir);
-	assert_int_equal(symlink("out", link), 0);
-	examine_text(in_dir("configs:\n  a: {url: 'http://127.0.0.1:1/', file: @/out/x}\n"
-			    "  b: {url: 'http://127.0.0.1:1/', file: @/link/x}\n"));
-	snprintf(place, sizeof(place), "error %s:3:", path);
-	assert_non_null(strstr(text, place));
-	assert_non_null(strstr(text, "/link/x\" is also written by config \"a\", by another path"));
-	assert_null(strstr(text, "no error"));
-	assert_false(doctor.bad_settings);
-}
-
 static void file__that_is_good__has_its_configs_counted(void **state)
 {
 	char expected[1024];
@@ -263,7 +247,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CASE(file__with_errors__names_each_place),
 		CASE(file__with_errors__still_says_where_the_agent_is),
-		CASE(file__of_two_configs_by_two_paths__is_named),
 		CASE(file__that_is_good__has_its_configs_counted),
 		CASE(config__that_is_seldom_meant__is_noted_from_its_bound_on),
 		CASE(header__that_is_a_secret__is_known_by_its_name),

@@ -56,6 +56,26 @@ static void everything_in_order__is_good(void **state)
 		"ok robot: files are looked at with the rights of this user, who is known\n");
 }
 
+static void file__of_two_configs_by_two_paths__is_named(void **state)
+{
+	static const char configs[] = "  a: {url: 'http://127.0.0.1:1/', file: @/out/x}\n"
+				      "  b: {url: 'http://127.0.0.1:1/', file: @/link/x}\n";
+	char written[2048];
+
+	(void)state;
+	assert_int_equal(symlink("out", in_dir("@/link")), 0);
+	snprintf(written, sizeof(written), "configs:\n%s", in_dir(configs));
+	scratch_write(dir, "p.yaml", written, strlen(written));
+	doctor.path = in_dir("@/p.yaml");
+	put_settings("", in_dir(configs));
+	examine(NULL);
+	assert_non_null(strstr(text, in_dir("error @/p.yaml:3:")));
+	assert_non_null(strstr(text,
+		in_dir("\"@/link/x\" is also written by config \"a\", by another path, at ")));
+	doctor.only = "a";
+	assert_null(strstr(examine(NULL), "another path"));
+}
+
 static void rights__that_cannot_be_tried__are_a_note(void **state)
 {
 	(void)state;
@@ -826,6 +846,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CASE(everything_in_order__is_good),
+		CASE(file__of_two_configs_by_two_paths__is_named),
 		CASE(rights__that_cannot_be_tried__are_a_note),
 		CASE(server__has_files__in_the_order_of_a_table),
 		CASE(file__that_is_read__needs_its_rights),
