@@ -69,7 +69,7 @@ class Maker(harness.Case):
         self.agent.refresh('signed')
         self.agent.stop()
         shutil.rmtree(os.path.join(HERE, 'state'), ignore_errors=True)
-        shutil.copytree(self.path('state'), os.path.join(HERE, 'state'), ignore=shutil.ignore_patterns('lock'))
+        shutil.copytree(self.path('state'), os.path.join(HERE, 'state'), ignore=shutil.ignore_patterns('.lock'))
 
 
 if __name__ == '__main__':
