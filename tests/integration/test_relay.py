@@ -433,12 +433,13 @@ class Upstream(Case):
         self.assertNotIn('version', subscriber.wait('bare', seq=1))
         publisher.send(b'broken', b'{"v":1,"seq":')
         self.assertNotIn('version', subscriber.wait('broken', seq=1))
-        publisher.send(b'three', b'{}', b'frames')
+        publisher.send(b'three', b'{"v":1,"version":"v1"}', b'frames')
+        self.assertNotIn('version', subscriber.wait('three', seq=1))
         publisher.send(b'x' * 300)
         publisher.send(b'nul\0topic', {'v': 1})
         publisher.send(b'web', {'v': 1, 'epoch': 'e', 'seq': 42})
         subscriber.wait('web', seq=2)
-        self.assertEqual({t for t, _ in subscriber.seen}, {HEARTBEAT, 'web', 'bare', 'broken'})
+        self.assertEqual({t for t, _ in subscriber.seen}, {HEARTBEAT, 'web', 'bare', 'broken', 'three'})
         relay.stop()
 
     def test_a_repeated_number_is_nothing_and_a_gap_or_a_new_epoch_a_new_epoch(self):
@@ -750,21 +751,21 @@ class Monitor(Case):
             publisher.send(b'web', {'v': 1, 'epoch': 'e', 'seq': i, 'version': f'v{i}'})
         publisher.send(b'web', {'v': 1, 'epoch': 'e', 'seq': 300, 'version': 'v300'})
         publisher.send(b'broken', b'{"v":1,"seq":')  # a hint, all the same
-        publisher.send(b'three', b'{}', b'frames')  # nothing
+        publisher.send(b'three', b'{}', b'frames')  # this, too
         for _ in range(3):
             publisher.send(HEARTBEAT.encode(), {'v': 1, 'epoch': 'e'})
         publisher.send(b'last')
-        m = self.changes_is(403)
+        m = self.changes_is(404)
         subscriber.wait('web', start=0, version='v300')
         subscriber.wait('last', start=0)
         self.assertEqual(self.dropped(m, 'repeated'), 1)
         self.assertGreater(self.dropped(m, 'superseded'), 100)  # 20 ms lie between two messages of a topic
-        self.assertEqual(m['pullet_relay_messages_total'], 403 - 1 - self.dropped(m, 'superseded'))
+        self.assertEqual(m['pullet_relay_messages_total'], 404 - 1 - self.dropped(m, 'superseded'))
         self.assertEqual(m['pullet_relay_messages_total'], len([1 for t, _ in subscriber.seen if t != HEARTBEAT]))
         self.assertEqual([self.of_upstream(m, publisher, f'{what}_total') for what in ('messages', 'heartbeats', 'bad_messages', 'connects')],
-                         [403, 3, 2, 1])
+                         [404, 3, 2, 1])
         self.assertEqual([self.dropped(m, cause) for cause in ('no_room', 'invalid_name')], [0, 0])
-        self.assertEqual(m['pullet_relay_topics'], 103)
+        self.assertEqual(m['pullet_relay_topics'], 104)
         self.assertLess(self.of_upstream(m, publisher, 'last_message_age_seconds'), harness.DEADLINE)
         # bytes: of the messages as this subscriber has them, and of the heartbeats between
         written = sum(len(t) + len(json.dumps({k: x for k, x in e.items() if k != 'again'}, separators=(',', ':')))
