@@ -631,8 +631,6 @@ static void settings__that_cannot_be__leave_nothing_behind(void **state)
 static void settings__without_a_thread_for_files__cannot_be(void **state)
 {
 	(void)state;
-	if (!fault_memory_works)
-		skip();
 	a.control = (struct control *)&control;
 	for (int push = 0; push < 2; push++) {
 		struct settings *new = scratch_settings(
@@ -828,14 +826,14 @@ int main(void)
 		CASE(receipts__go_where_the_settings_say),
 		CASE(labels__that_change__ask_the_rollouts_of_what_stays),
 		CASE(settings__that_cannot_be__leave_nothing_behind),
-		CASE(settings__without_a_thread_for_files__cannot_be),
 		CASE(snapshots_of_others__that_stay__are_told),
 		CASE(agent__that_did_not_run__asks_again_on_new_connections),
 		CASE(stop__ends_both_channels_and_the_receipts),
 		CASE(stop__exits_all_the_same_where_a_thread_hangs),
 		CASE(run__that_ended__is_told_to_each),
 		CASE(run_once__ends_with_the_last_config_and_fails_with_any),
+		CASE(settings__without_a_thread_for_files__cannot_be),
 	};
 
-	return cmocka_run_group_tests(tests, NULL, NULL);
+	return fault_memory_run(tests, 1);
 }
