@@ -13,6 +13,7 @@
 #include <stddef.h>
 #include <sys/epoll.h>
 #include <sys/inotify.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -682,6 +683,23 @@ static void renew__what_the_system_says__is_told_and_ends(void **state)
 	path_watch_close(&w);
 }
 
+/* It has no name any more, and who has it open still finds it. */
+static void renew__a_file_that_is_being_removed__is_readable_for_another_look(void **state)
+{
+	char path[64];
+	struct path_watch w;
+	int file = memfd_create("removed", MFD_CLOEXEC);
+
+	(void)state;
+	assert_true(file >= 0);
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+	assert_int_equal(path_watch_open(&w), 0);
+	assert_int_equal(path_watch_renew(&w, path, "none"), 0);
+	assert_int_equal(poll(&(struct pollfd){.fd = w.fd, .events = POLLIN}, 1, 0), 1);
+	path_watch_close(&w);
+	close(file);
+}
+
 /* ---- frame ---- */
 
 int main(void)
@@ -708,6 +726,7 @@ int main(void)
 		CASE(fd__no_descriptor_left__says_so),
 		CASE(descriptor__that_means_something_else_by_now__is_not_usable),
 		CASE(renew__what_the_system_says__is_told_and_ends),
+		CASE(renew__a_file_that_is_being_removed__is_readable_for_another_look),
 		CASE(refresh__no_watch_left__moves_and_says_so_until_there_is_one),
 	};
 
