@@ -561,9 +561,8 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 		raise_pages(i, generation); /* first of all: somebody sleeps on it */
 		if (seen)
 			remember_image(i, &p->written);
-		if (!page_in_place(i, dir))
-			renew_page(
-				i, dir, why); /* should that fail, image_keep_page() will say so */
+		if (!page_in_place(i, dir)) /* should that fail, image_keep_page() will say so */
+			renew_page(i, dir, why);
 	}
 	drop_prepared(i);
 	return r;

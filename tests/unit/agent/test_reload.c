@@ -14,28 +14,11 @@
 #include "agent.h"
 #include "base/log.h"
 #include "tests/unit/fixture/captured.h"
+#include "tests/unit/fixture/did.h"
 #include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/scratch.h"
 
 /* ---- what is around it ---- */
-
-static char did[2048];
-
-__attribute__((format(printf, 1, 2))) static void say(const char *format, ...)
-{
-	size_t len = strlen(did);
-	va_list args;
-
-	va_start(args, format);
-	vsnprintf(did + len, sizeof(did) - len, format, args);
-	va_end(args);
-}
-
-#define assert_did(expected)                                                                       \
-	do {                                                                                       \
-		assert_string_equal(did, expected);                                                \
-		did[0] = '\0';                                                                     \
-	} while (0)
 
 /* The configs of the agent. */
 static struct thing {
