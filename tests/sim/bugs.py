@@ -29,7 +29,7 @@ BUGS = [
     ('the state is never synced', 'agent/config/publishing.c', '\tif (c->current.syncing & PUBLISHING_STATE)\n\t\tr = store_sync', '\tif (0)\n\t\tr = store_sync'),
     ('descriptors of read files stay open', 'agent/files/file.c', '\tsys->close(fd);\n\treturn r;\n}\n\nint file_read(', '\treturn r;\n}\n\nint file_read('),
     ('temporary files stay', 'agent/files/file.c', 'if (is_temporary(e->d_name, name) && sys->unlinkat', 'if (0 && sys->unlinkat'),
-    ('the set is not flipped at once', 'agent/publish/file_set.c', '\tif (f->sys->renameat(dir, temporary, dir, FILE_SET_LINK)) {', '\tf->sys->unlinkat(dir, DATA, 0);\n\tif (f->sys->renameat(dir, temporary, dir, DATA)) {'),
+    ('the set is not flipped at once', 'agent/publish/file_set.c', '\tif (f->sys->renameat(dir, temporary, dir, FILE_SET_LINK)) {', '\tf->sys->unlinkat(dir, FILE_SET_LINK, 0);\n\tif (f->sys->renameat(dir, temporary, dir, FILE_SET_LINK)) {'),
     ('a damaged state file ends the search', 'agent/version/store.c', '\t\tif (r == -EBADMSG) /* what', '\t\tif (r == -EBADMSG)\n\t\t\tbreak;\n\t\tif (r == -EBADMSG) /* what'),
     ('no memory is damage', 'agent/version/store.c', 'if (r == 0 || r == -EMSGSIZE || file_error_is_ours(-r) ||', 'if (r == 0 || r == -EMSGSIZE ||'),
     # ---- versions
@@ -46,6 +46,7 @@ BUGS = [
     ('a pull holds the version for ever', 'agent/pull/pull.c', 'version_copy(held, pull->held)', '0 && (pull->held->generation = 0)'),
     ('success does not restore the interval', 'lib/supervisor.c', '\tif (outcome == SUPERVISOR_SUCCESS)\n\t\ts->delay_ms = s->interval_ms;\n\telse if', '\tif'),
     ('what others wrote is left', 'agent/config/decide.c', 's->place == PLACE_CHANGED && s->drift == DRIFT_HEAL', '0'),
+    ('an old answer of a watch is taken', 'agent/pull/pull.c', ' && !answer.note[0];', ';'),
     ('a suspension ends no more', 'agent/config/schedule.c', '\twatches_start(c);\n\tschedule_set_due(c, splay_ms(c));', '\twatches_start(c);'),
     ('a hint during a run is lost', 'lib/trigger.c', '\t\tif (old & RESERVED)\n\t\t\tnew |= armed_at(now_ms, 0);\n\t\telse if', '\t\tif'),
     # ---- push
@@ -92,7 +93,7 @@ def find(place, seeds, fleet):
     build = subprocess.run(['make', '-s', f'{place}/sim'], cwd=ROOT, capture_output=True, text=True)
     if build.returncode:
         print(build.stderr)
-        return None
+        raise SystemExit(f'{place}: the bug is none that compiles')
     lives = ['--fleet', '--hosts', '60', '--seeds', str(seeds // 25)] if fleet else ['--seeds', str(seeds)]
     run = subprocess.run([f'{place}/sim', *lives, '--until-flaw'], cwd=ROOT, capture_output=True, text=True)
     found = FOUND.search(run.stdout)

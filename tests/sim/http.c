@@ -14,10 +14,12 @@
 
 #include "tests/sim/host.h"
 #include "tests/sim/server_consul.h"
+#include "tests/sim/server_etcd.h"
 #include "tests/sim/site.h"
 #include "tests/sim/world.h"
 
 #define LONGEST_WAIT_US 30000000u /* of a blocking query */
+#define NEXT_LOOK_US 200000u      /* of a stream, at what is new */
 
 struct http_client {
 	struct host *host;
@@ -31,8 +33,9 @@ struct transfer { /* the agent's */
 	struct transfer *next;
 	struct request *request; /* NULL = answered */
 	http_client_done done;
+	http_client_line line; /* NULL = it has one answer */
 	void *arg;
-	uint64_t begun_us;
+	uint64_t begun_us, limit_us;
 	size_t max_bytes;
 };
 
@@ -51,8 +54,9 @@ struct request { /* the world's */
 	const struct site_version *version;
 	const char *text; /* in place of a version's; lives as long as the life */
 	char *wrapped;    /* the same around it, the request's own */
-	bool consul, counted, signature;
-	uint64_t position, index; /* of Consul: waits behind; is at */
+	bool consul, etcd, stream, counted, signature;
+	uint64_t position,
+		index; /* of Consul: waits behind; is at; of a stream: its next revision */
 	uint64_t begun_us;
 	const char *etag;
 	uint64_t retry_after_ms;
@@ -93,6 +97,8 @@ static void fill_response(
 	}
 }
 
+static void limit_passed(void *arg);
+
 /* In the agent's process. */
 static void deliver_answer(void *arg)
 {
@@ -108,6 +114,26 @@ static void deliver_answer(void *arg)
 	t->done(t->arg, &response);
 	buffer_fini(&response.body);
 	free(t);
+}
+
+/* In the agent's process; without memory that is the end of the stream. May cancel it. */
+static void deliver_line(void *arg)
+{
+	struct transfer *t = arg;
+	struct request *r = t->request;
+	struct http_client_response line = {.status = 200, .framed = true};
+
+	buffer_init(&line.body, t->max_bytes);
+	if (buffer_append(&line.body, r->wrapped, strlen(r->wrapped))) {
+		r->result = HTTP_CLIENT_PROTOCOL;
+		r->message = "out of memory or too large";
+		deliver_answer(t);
+		return;
+	}
+	host_cancel(r->limit);
+	r->limit = host_at(r->host, world.now_us + t->limit_us, limit_passed, t);
+	t->line(t->arg, &line);
+	buffer_fini(&line.body);
 }
 
 static void limit_passed(void *arg)
@@ -165,23 +191,102 @@ static bool is_answer_lost(const struct request *r)
 				    world_once_in(STREAM_NETWORK, site.lost));
 }
 
+/* Its process still waits for it. */
+static bool is_wanted(const struct request *r, uint64_t process)
+{
+	return r->transfer && r->host->process == process;
+}
+
+static void free_request(struct request *r)
+{
+	free(r->wrapped);
+	free(r);
+}
+
 static void answer_arrives(void *arg, uint64_t number)
 {
 	struct request *r = arg;
 
-	if (r->transfer && r->host->process == number && is_answer_lost(r)) {
+	if (is_wanted(r, number) && is_answer_lost(r)) {
 		lose_answer(r, number);
 		return;
 	}
-	if (r->transfer && r->host->process == number) {
+	if (is_wanted(r, number)) {
 		if (r->host->stopped_until_us > world.now_us) {
 			world_at(r->host->stopped_until_us, answer_arrives, r, number);
 			return;
 		}
 		host_call(r->host, deliver_answer, r->transfer);
 	}
+	free_request(r);
+}
+
+/* ---- streams: one line is under way at a time ---- */
+
+static void line_arrives(void *arg, uint64_t number);
+
+/* The server has gone, or is another one since. */
+static bool is_cut(const struct request *r)
+{
+	return r->server->mode == SERVER_REFUSES || r->server->mode == SERVER_CUTS ||
+	       site.etcd.restored_us > r->begun_us;
+}
+
+static void stream_goes_on(void *arg, uint64_t number)
+{
+	struct request *r = arg;
+
+	if (is_wanted(r, number) && is_cut(r)) {
+		set_error(r, HTTP_CLIENT_NETWORK, "the connection was cut");
+		answer_arrives(r, number);
+		return;
+	}
+	if (!is_wanted(r, number)) {
+		free_request(r);
+		return;
+	}
+	if (!r->wrapped && r->server->mode == SERVER_GOOD)
+		r->wrapped = etcd_next_line(r->server, r->path, &r->position);
+	if (r->wrapped)
+		world_at(world.now_us + r->server->delay_us + world_random(STREAM_NETWORK, 2000),
+			line_arrives, r, number);
+	else
+		world_at(world.now_us + 1000 + world_random(STREAM_NETWORK, NEXT_LOOK_US),
+			stream_goes_on, r, number);
+}
+
+static void line_arrives(void *arg, uint64_t number)
+{
+	struct request *r = arg;
+	uint64_t again_us = world.now_us + NEXT_LOOK_US;
+
+	if (is_wanted(r, number) && (r->host->stopped_until_us > world.now_us ||
+					    !is_reached(r->server->node, r->host->number))) {
+		if (r->host->stopped_until_us > again_us)
+			again_us = r->host->stopped_until_us;
+		world_at(again_us, line_arrives, r, number);
+		return;
+	}
+	if (is_wanted(r, number)) {
+		world_trace("%s: %s to %s", r->server->name, r->wrapped, r->host->name);
+		host_call(r->host, deliver_line, r->transfer);
+	}
 	free(r->wrapped);
-	free(r);
+	r->wrapped = NULL;
+	stream_goes_on(r, number);
+}
+
+/* False: it is answered once, with what went wrong. */
+static bool begin_stream(struct request *r, uint64_t process)
+{
+	if (r->server->mode == SERVER_GOOD)
+		r->wrapped = etcd_begin_watch(r->server, &r->position);
+	else if (r->server->mode == SERVER_GARBLES)
+		r->wrapped = strdup("<html><body>Please log in</body></html>");
+	else
+		return false;
+	stream_goes_on(r, process);
+	return true;
 }
 
 /* ---- the server ---- */
@@ -206,7 +311,7 @@ static void answer_document(struct request *r)
 {
 	bool signature = r->signature = asks_for_signature(r);
 	struct site_document *d = site_find_document(r->path);
-	uint64_t lag_us = r->server->lag_us;
+	uint64_t lag_us = r->etcd ? 0 : r->server->lag_us; /* etcd asks its leader */
 	struct site_version *v =
 		d ? site_version_at(d, world.now_us - (lag_us < world.now_us ? lag_us : 0)) : NULL;
 
@@ -218,7 +323,7 @@ static void answer_document(struct request *r)
 		r->status = 404;
 		return;
 	}
-	r->index = v->index;
+	r->index = r->etcd ? v->revision : v->index;
 	if (signature) {
 		answer_text(r, world_once_in(STREAM_SERVER, site.wrong_signature)
 				       ? "untrusted comment: none\n"
@@ -229,9 +334,9 @@ static void answer_document(struct request *r)
 		set_error(r, HTTP_CLIENT_NETWORK, "the connection was cut");
 		return;
 	}
-	r->etag = r->consul ? NULL : v->etag;
+	r->etag = r->consul || r->etcd ? NULL : v->etag;
 	r->status = 200;
-	if (r->consul) {
+	if (r->consul || r->etcd) {
 		answer_text(r, v->text);
 		return;
 	}
@@ -248,10 +353,16 @@ static void wrap_answer(struct request *r)
 {
 	char key[180];
 
+	snprintf(key, sizeof(key), "%s%s", r->path, r->signature ? ".minisig" : "");
+	if (r->etcd && (r->status == 200 || r->status == 404)) {
+		r->wrapped = etcd_wrap_range(key, r->status == 200 ? r->text : NULL, r->index);
+		r->text = r->wrapped;
+		r->status = 200;
+		return;
+	}
 	if (!r->index)
 		r->index = site.index;
-	snprintf(key, sizeof(key), "%s%s", r->path, r->signature ? ".minisig" : "");
-	if (r->status == 200)
+	if (r->status == 200 && r->consul)
 		r->text = r->wrapped = consul_wrap(key, r->text, strlen(r->text), r->index);
 }
 
@@ -294,7 +405,7 @@ static bool make_answer(struct request *r)
 		break;
 	}
 	answer_document(r);
-	if (r->consul)
+	if (r->consul || r->etcd)
 		wrap_answer(r);
 	return true;
 }
@@ -305,8 +416,8 @@ static bool waits_for_change(struct request *r)
 	struct site_document *d = site_find_document(r->path);
 	struct site_version *v = d ? site_current(d) : NULL;
 
-	return r->position && v && v->index <= r->position && r->server->mode == SERVER_GOOD &&
-	       world.now_us < r->begun_us + LONGEST_WAIT_US;
+	return r->consul && r->position && v && v->index <= r->position &&
+	       r->server->mode == SERVER_GOOD && world.now_us < r->begun_us + LONGEST_WAIT_US;
 }
 
 static void count_request(struct site_server *s)
@@ -338,6 +449,8 @@ static void request_arrives(void *arg, uint64_t number)
 	if (!r->counted)
 		count_request(r->server);
 	r->counted = true;
+	if (r->stream && begin_stream(r, number))
+		return;
 	if (waits_for_change(r)) {
 		world_at(world.now_us + 1000000, request_arrives, r, number);
 		return;
@@ -399,8 +512,12 @@ static struct request *make_request(struct host *h, const struct http_client_req
 	copy_headers(r, q->headers);
 	r->begun_us = world.now_us;
 	r->consul = consul_is_asked(r->path);
+	r->etcd = etcd_is_asked(r->path);
+	r->stream = q->line;
 	if (r->consul)
 		r->position = consul_unwrap(r->path);
+	if (r->etcd)
+		etcd_read_question(q->body, q->body_len, r->path, sizeof(r->path), &r->position);
 	return r;
 }
 
@@ -418,8 +535,10 @@ int http_client_start(struct http_client *c, const struct http_client_request *q
 		.next = c->first,
 		.request = r,
 		.done = done,
+		.line = q->line,
 		.arg = arg,
 		.begun_us = world.now_us,
+		.limit_us = limit_us,
 		.max_bytes = q->max_bytes};
 	c->first = t;
 	r->transfer = t;

@@ -32,6 +32,7 @@ static struct life {
 	struct scenario scenario;
 	struct push_publisher *publisher;
 	bool healed;
+	bool unsaid;            /* changes are not published by push */
 	uint64_t most_troubles; /* 0 = all */
 	uint64_t pushes_us;     /* messages arrive from then on */
 } life;
@@ -78,11 +79,8 @@ static void restore_backup(struct site_document *d)
 	site_go_back(d, 1 + world_random(STREAM_SERVER, 3));
 }
 
-static void change_document(void)
+static void change_one(struct subject *s, struct site_document *d)
 {
-	struct subject *s = draw_subject();
-	struct site_document *d = s->layers[world_random(STREAM_SERVER, s->layer_count - 1)];
-
 	if (d->count > SITE_MAX_VERSIONS - LAST_CHANGES)
 		return;
 	if (life.scenario.servers_s && world_once_in(STREAM_SERVER, 4))
@@ -94,19 +92,50 @@ static void change_document(void)
 	life_totals.changes++;
 }
 
-static void trouble_server(void)
+static void change_again(void *arg, uint64_t layer)
 {
-	struct site_server *s = &site.servers[world_random(STREAM_SERVER, 3)];
+	struct subject *s = arg;
 
+	if (!life.healed)
+		change_one(s, s->layers[layer]);
+}
+
+/* Who changes something often mends it at once. */
+static void change_document(void)
+{
+	struct subject *s = draw_subject();
+	size_t layer = world_random(STREAM_SERVER, s->layer_count - 1);
+
+	change_one(s, s->layers[layer]);
+	if (world_once_in(STREAM_SERVER, 4))
+		world_at(world.now_us + world_random(STREAM_SERVER, 5 * SECOND_US), change_again, s,
+			layer);
+}
+
+static void trouble_one(struct site_server *s)
+{
 	s->mode = (enum server_mode)world_random(STREAM_SERVER, SERVER_MODES - 1);
+	if (s->may_lag && world_random(STREAM_SERVER, 1))
+		s->mode = SERVER_GOOD; /* late, but there */
 	s->delay_us =
 		world_once_in(STREAM_SERVER, 3) ? world_random(STREAM_SERVER, 3 * SECOND_US) : 1000;
 	site.wrong_signature = world_once_in(STREAM_SERVER, 4) ? 3 : 0;
 	site.unasked_304 = world_once_in(STREAM_SERVER, 9) ? 3 : 0;
 	site.cut = world_once_in(STREAM_SERVER, 4) ? 3 : 0;
-	s->lag_us = life.scenario.lag ? world_random(STREAM_SERVER, 20 * SECOND_US) : 0;
+	s->lag_us = s->may_lag ? world_random(STREAM_SERVER, 20 * SECOND_US) : 0;
 	world_trace("server %s: mode %d, delay %llu us, lag %llu us", s->name, s->mode,
 		(unsigned long long)s->delay_us, (unsigned long long)s->lag_us);
+}
+
+/* One of the four, and a member of etcd. */
+static void trouble_server(void)
+{
+	trouble_one(&site.servers[world_random(STREAM_SERVER, 3)]);
+	trouble_one(&site.servers[4 + world_random(STREAM_SERVER, 1)]);
+	if (world_once_in(STREAM_SERVER, 3))
+		site_elect();
+	if (world_once_in(STREAM_SERVER, 8))
+		site_restore_etcd();
 }
 
 static void kill_process(void)
@@ -306,17 +335,29 @@ static void check_sick(void *arg, uint64_t number)
 static void expect_change(struct subject *s, size_t layer, uint64_t version)
 {
 	uint64_t pull_ms = s->interval_ms * 5 / 4 + s->timeout_ms + 1000,
-		 span_ms = life.scenario.push && world.now_us > life.pushes_us ? 3000 : pull_ms;
+		 span_ms = life.scenario.push && !life.unsaid && world.now_us > life.pushes_us
+				   ? 3000
+				   : pull_ms;
 
 	if (s->place == PLACE_FILE && s->probed && !s->features.rollout && !s->features.is_signed &&
 		s->layers[layer]->versions[version - 1].quality == SITE_SICK)
 		world_at(world.now_us + pull_ms * 1000 + PROBED_US, check_sick, s,
 			(uint64_t)layer << 32 | version);
 	if (s->place == PLACE_FILE && !s->probed && !s->features.rollout &&
-		!s->features.is_signed && !s->features.consul && !s->features.min_interval_ms &&
-		!s->features.spread_ms)
+		!s->features.is_signed && !s->features.min_interval_ms && !s->features.spread_ms)
 		world_at(world.now_us + span_ms * 1000, check_promise, s,
 			(uint64_t)layer << 32 | version);
+}
+
+static void push_change(const struct subject *s, const struct site_version *v)
+{
+	const char *topic = s->features.shared_topic ? "shared" : s->name;
+	char number[24];
+
+	snprintf(number, sizeof(number), "%llu",
+		(unsigned long long)(s->features.etcd ? v->revision : v->index));
+	push_publish(life.publisher, topic,
+		s->features.etcd || s->features.consul ? number : v->etag, 0);
 }
 
 static void publish_change(void *arg, struct site_document *d, struct site_version *v)
@@ -328,9 +369,8 @@ static void publish_change(void *arg, struct site_document *d, struct site_versi
 				continue;
 			s->rolled_back.there = false;
 			s->rolling_us = 0;
-			if (life.publisher)
-				push_publish(life.publisher,
-					s->features.shared_topic ? "shared" : s->name, v->etag, 0);
+			if (life.publisher && !life.unsaid)
+				push_change(s, v);
 			if (life.scenario.calm)
 				expect_change(s, i, v->number);
 		}
@@ -498,11 +538,12 @@ static void mend_disk(void *arg, uint64_t number)
 	let_disk_fail(0);
 }
 
-/* A change is visible in time; where the disk fails at first, after a while. */
+/* A change is visible in time, said or not; where the disk fails at first, after a while. */
 static void check_change(void)
 {
 	bool fails = life.scenario.disk_faults;
 
+	life.unsaid = world_random(STREAM_LIFE, 1);
 	if (fails) {
 		let_disk_fail(4);
 		world_at(world.now_us + 5 * SECOND_US, mend_disk, NULL, 0);

@@ -97,6 +97,7 @@ static void draw_features(struct subject *s)
 	f->bootstrap = single && draw(3) == 0;
 	f->rollout = draw(4) == 0;
 	f->consul = draw(3) == 0;
+	f->etcd = !f->consul && draw(1);
 	if (draw(4) == 0)
 		sign_layers(s);
 	if (draw(7) == 0)
@@ -128,9 +129,9 @@ static void draw_subject(struct scenario *sc, struct subject *s, struct host *h,
 	s->clock_steps = sc->clock_s;
 	s->runtime_dir = sc->runtime_dir;
 	draw_features(s);
-	s->may_go_back =
-		s->probed || sc->operators_s ||
-		((sc->restores || sc->lag) && !(s->features.is_signed && s->features.has_rev));
+	s->may_go_back = s->probed || sc->operators_s ||
+			 ((sc->restores || (sc->lag && !s->features.etcd)) &&
+				 !(s->features.is_signed && s->features.has_rev));
 }
 
 /* ---- trouble ---- */
@@ -163,6 +164,10 @@ static void draw_trouble(struct scenario *sc)
 
 void scenario_draw(struct scenario *sc, struct host *h, uint64_t trouble_us)
 {
+	static const char *const servers[] = {
+		"a.example", "b.example", "c.example", "k.example", "e.example", "f.example"};
+	bool members_lag = draw(1); /* of etcd: the last two */
+
 	memset(sc, 0, sizeof(*sc));
 	sc->trouble_us = trouble_us;
 	sc->model = draw(1) ? DISK_JOURNAL : DISK_POSIX;
@@ -170,10 +175,8 @@ void scenario_draw(struct scenario *sc, struct host *h, uint64_t trouble_us)
 	sc->two_servers = draw(2) == 0;
 	sc->runtime_dir = draw(5) ? "/run/pullet" : "/var/lib/run";
 	draw_trouble(sc);
-	site_add_server("a.example");
-	site_add_server("b.example");
-	site_add_server("c.example");
-	site_add_server("k.example");
+	for (size_t i = 0; i < sizeof(servers) / sizeof(servers[0]); i++)
+		site_add_server(servers[i])->may_lag = i < 4 ? sc->lag : members_lag;
 	sc->watch = draw(1);
 	sc->subject_count = 1 + draw(SCENARIO_MAX_SUBJECTS - 1);
 	for (unsigned i = 0; i < sc->subject_count; i++)

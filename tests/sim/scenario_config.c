@@ -103,7 +103,10 @@ static void add_config(struct buffer *t, const struct scenario *sc, const struct
 	buffer_printf(t, "  %s:\n    from:\n", s->name);
 	for (size_t i = 0; i < s->layer_count; i++) {
 		buffer_printf(t, "      - {server: %s, path: %s",
-			s->features.consul ? "kv" : "main", s->layers[i]->path);
+			s->features.consul ? "kv"
+			: s->features.etcd ? "etcd"
+					   : "main",
+			s->layers[i]->path);
 		if (s->layers[i]->may_be_absent)
 			buffer_printf(t, ", optional: true");
 		if (s->place == PLACE_SET)
@@ -140,6 +143,9 @@ void scenario_write(struct scenario *sc, bool broken)
 	buffer_printf(&t, "servers:\n  main: {kind: http, urls: [http://a.example%s]}\n",
 		sc->two_servers ? ", http://b.example" : "");
 	buffer_printf(&t, "  kv: {kind: consul, urls: [http://k.example], watch: %s}\n",
+		sc->watch ? "true" : "false");
+	buffer_printf(&t,
+		"  etcd: {kind: etcd, urls: [http://e.example, http://f.example], watch: %s}\n",
 		sc->watch ? "true" : "false");
 	buffer_printf(&t, "  boot: {kind: http, urls: [http://c.example]}\n");
 	if (broken)

@@ -17,6 +17,10 @@ struct site site;
 void site_begin(void)
 {
 	memset(&site, 0, sizeof(site));
+	site.etcd.cluster = 7;
+	site.etcd.term = 2;
+	site.etcd.revision = 1;
+	site.etcd.elects = true;
 }
 
 void site_end(void)
@@ -120,7 +124,8 @@ struct site_version *site_change(struct site_document *d, enum site_quality qual
 	*v = (struct site_version){.number = d->count + 1,
 		.quality = quality,
 		.since_us = world.now_us,
-		.index = ++site.index};
+		.index = ++site.index,
+		.revision = ++site.etcd.revision};
 	if (d->json)
 		write_json(d, v);
 	else
@@ -147,12 +152,42 @@ void site_go_back(struct site_document *d, size_t versions)
 	*v = *old;
 	v->since_us = world.now_us;
 	v->index = ++site.index;
+	v->revision = ++site.etcd.revision;
 	v->sent = false;
 	v->signature = NULL;
 	v->text = malloc(old->len + 1);
 	memcpy(v->text, old->text, old->len + 1);
 	d->shown = ++d->count;
 	world_trace("site: %s goes back to version %llu", d->path, (unsigned long long)v->number);
+}
+
+void site_elect(void)
+{
+	if (site.etcd.elects)
+		site.etcd.term++;
+}
+
+/* Under a new name, or, until it has one, under the old one: only the term tells then, as long as
+ * nobody is elected. */
+void site_restore_etcd(void)
+{
+	uint64_t back = 1 + world_random(STREAM_SERVER, 5);
+
+	site.etcd.elects =
+		!site.etcd.elects || site.etcd.term < 2 || world_random(STREAM_SERVER, 2);
+	if (site.etcd.elects)
+		site.etcd.cluster++;
+	else
+		site.etcd.term = 1;
+	site.etcd.restored_us = world.now_us;
+	site.etcd.revision = site.etcd.revision > back ? site.etcd.revision - back : 1;
+	for (size_t i = 0; i < site.document_count; i++)
+		for (size_t j = 0; j < site.documents[i]->count; j++)
+			if (site.documents[i]->versions[j].revision > site.etcd.revision)
+				site.documents[i]->versions[j].revision = site.etcd.revision;
+	world_trace("etcd is restored: cluster %llu, term %llu, revision %llu",
+		(unsigned long long)site.etcd.cluster, (unsigned long long)site.etcd.term,
+		(unsigned long long)site.etcd.revision);
 }
 
 struct site_version *site_version_at(struct site_document *d, uint64_t us)

@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #define SITE_MAX_DOCUMENTS 64
-#define SITE_MAX_SERVERS 4
+#define SITE_MAX_SERVERS 6
 #define SITE_MAX_VERSIONS 512
 #define SITE_ROLLOUTS 12
 
@@ -30,7 +30,8 @@ struct site_version {
 	uint64_t number; /* from 1 */
 	enum site_quality quality;
 	uint64_t since_us;
-	uint64_t index; /* of the site when it was made */
+	uint64_t index;    /* of the site when it was made */
+	uint64_t revision; /* the same, of etcd */
 	char *text;
 	size_t len;
 	char etag[24];
@@ -69,9 +70,11 @@ struct site_server {
 	unsigned node; /* of the network */
 	enum server_mode mode;
 	uint64_t mode_until_us;
-	uint64_t lag_us;                               /* a replica: shows what was so long ago */
-	uint64_t delay_us;                             /* an answer takes at least so long */
-	uint64_t requests, answers;                    /* counted */
+	bool may_lag;
+	uint64_t lag_us;            /* a replica: shows what was so long ago */
+	uint64_t view_us;           /* of etcd: what a member shows is of then, never of before */
+	uint64_t delay_us;          /* an answer takes at least so long */
+	uint64_t requests, answers; /* counted */
 	uint64_t busy_second, in_second, worst_second; /* requests in one second */
 };
 
@@ -80,7 +83,12 @@ struct site {
 	size_t document_count;
 	struct site_server servers[SITE_MAX_SERVERS];
 	size_t server_count;
-	uint64_t index;   /* counts changes */
+	uint64_t index; /* counts changes */
+	struct {
+		uint64_t cluster, term, revision; /* revision: counts changes */
+		uint64_t restored_us;             /* all connections before are cut */
+		bool elects;                      /* the term may grow */
+	} etcd;
 	unsigned rollout; /* what /rollout/... says: one of SITE_ROLLOUTS texts; 0 = all */
 	/* one in so many answers is... ; 0 = none */
 	unsigned unasked_304, wrong_etag, cut, lost, wrong_signature;
@@ -104,6 +112,10 @@ struct site_server *site_find_server(const char *name, size_t len);
 struct site_version *site_change(struct site_document *d, enum site_quality quality);
 /* A backup is restored: the document is as it was so many versions before. */
 void site_go_back(struct site_document *d, size_t versions);
+/* etcd has a new leader. */
+void site_elect(void);
+/* The documents of etcd are as they were, its revisions are lower: it was restored. */
+void site_restore_etcd(void);
 /* What was current at that moment; NULL = nothing, or it is absent. */
 struct site_version *site_version_at(struct site_document *d, uint64_t us);
 /* The current one; may be absent. */

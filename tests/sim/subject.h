@@ -33,7 +33,7 @@ struct features {
 	enum { TYPE_DEFAULT, TYPE_JSON, TYPE_BYTES } type;
 	enum { DRIFT_IS_HEALED, DRIFT_IS_REPORTED, DRIFT_IS_LEFT } drift;
 	bool masked, schema, owned, required, rules, shared_topic, is_signed, has_rev, bootstrap,
-		rollout, consul;
+		rollout, consul, etcd;
 	unsigned mode, max_changes, debounce_ms, splay_ms, min_interval_ms, spread_ms;
 };
 
