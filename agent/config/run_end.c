@@ -91,13 +91,13 @@ void run_forget_cause(struct config *c)
 
 void run_note_failure(struct config *c, const char *what, const char *why)
 {
-	if (c->run.state == RUN_IDLE)
-		run_forget_cause(c);
 	c->status.failed_here = true;
-	if (c->run.state == RUN_IDLE)
-		config_report_failure(c, what, why);
-	else
+	if (c->run.state != RUN_IDLE) {
 		note_result(c, CONFIG_FAILED, what, why);
+		return;
+	}
+	c->run.cause = KIND_CAUSE_NONE; /* of the run before: this is no fault of its server */
+	config_report_failure(c, what, why);
 }
 
 void run_note_rejection(struct config *c, const char *what, const char *why)

@@ -5,10 +5,40 @@
 #include "version/ledger.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "version/ledger_entry.h"
+
+#define FIELD(type, kind, member)                                                                  \
+	{                                                                                          \
+#member, kind, offsetof(struct type, member)                                       \
+	}
+
+const struct ledger_field ledger_verdict_fields[] = {
+	FIELD(ledger_verdict, LEDGER_TEXT, sha256),
+	{"judge", LEDGER_TEXT, offsetof(struct ledger_verdict, check)}, /* as 0.1.0 wrote them */
+	{"judges", LEDGER_TEXT, offsetof(struct ledger_verdict, checks)},
+	FIELD(ledger_verdict, LEDGER_TEXT, why),
+	FIELD(ledger_verdict, LEDGER_TIME, at_ms),
+	{NULL, LEDGER_TEXT, 0},
+};
+const struct ledger_field ledger_override_fields[] = {
+	FIELD(ledger_override, LEDGER_TEXT, key),
+	FIELD(ledger_override, LEDGER_TEXT, value),
+	FIELD(ledger_override, LEDGER_TEXT, by),
+	FIELD(ledger_override, LEDGER_TEXT, reason),
+	FIELD(ledger_override, LEDGER_TIME, until_ms),
+	{NULL, LEDGER_TEXT, 0},
+};
+const struct ledger_field ledger_pin_fields[] = {
+	FIELD(ledger_pin, LEDGER_TEXT, by),
+	FIELD(ledger_pin, LEDGER_TEXT, reason),
+	FIELD(ledger_pin, LEDGER_LATER_TEXT, sha256),
+	FIELD(ledger_pin, LEDGER_TIME, until_ms),
+	{NULL, LEDGER_TEXT, 0},
+};
 
 static void remove_entry(
 	void *list, size_t *count, size_t size, size_t i, const struct ledger_field *fields)

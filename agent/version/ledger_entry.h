@@ -5,7 +5,7 @@
 #ifndef PULLET_LEDGER_ENTRY_H
 #define PULLET_LEDGER_ENTRY_H
 
-#include "version/ledger.h"
+#include <stddef.h>
 
 enum ledger_field_kind {
 	LEDGER_TEXT,
@@ -19,6 +19,7 @@ struct ledger_field {
 	size_t offset;
 };
 
+/* Of the structs of ledger.h; defined in ledger.c. Some names are those of 0.1.0, not of today. */
 extern const struct ledger_field ledger_verdict_fields[], ledger_override_fields[],
 	ledger_pin_fields[];
 

@@ -3,6 +3,8 @@
  * share one table per kind of entry, so that what is written is what is read; and members of a
  * newer version are kept as they are.
  */
+#include "version/ledger.h"
+
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
