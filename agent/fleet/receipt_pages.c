@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "settings/value.h"
+#include "settings/form.h"
 #include "text/json_writer.h"
 
 #define MAX_KEY (SETTINGS_MAX_URL + SETTINGS_MAX_NAME + 32)

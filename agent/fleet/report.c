@@ -17,7 +17,7 @@
 #include "fleet/etcd_store.h"
 #include "fleet/known_host.h"
 #include "base/log.h"
-#include "settings/value.h"
+#include "settings/form.h"
 #include "text/json_writer.h"
 
 #define MAX_ANSWER (2u << 20) /* the "known" value is the largest */

@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/array.h"
-#include "settings/value.h"
+#include "settings/form.h"
 #include "base/sorted.h"
 
 #define MAX_HOST 64
