@@ -1,6 +1,6 @@
 /*
  * Requests to etcd's JSON gateway other than pulls: leases, writes, ranges; built and read without
- * I/O. Pulls and their watches: pull/kinds/etcd.c.
+ * I/O. Pulls and their watches: pull/kinds/etcd.c, etcd_watch.c.
  *
  * Threads: any. Ownership: requests and answers belong to the caller: kind_request_fini(),
  * etcd_store_answer_fini(). Errors: -errno with a sentence and its cause. Bounds: KIND_MAX_BODY; a
