@@ -49,7 +49,11 @@ static void assemble(struct assembly *a)
 
 static void run_assembly(struct worker_job *job)
 {
-	assemble((struct assembly *)job);
+	struct assembly *a = (struct assembly *)job;
+
+	a->config->run.assembling_since_ms = a->config->env->sys->now_ms();
+	assemble(a);
+	a->config->run.assembling_since_ms = 0;
 }
 
 /* ---- on the loop ---- */

@@ -116,6 +116,8 @@ void assembly_fini(struct config *c);
 void run_fail(struct config *c, enum supervisor_outcome outcome, const char *what, const char *why);
 /* From the servers to the bootstrap, or back. */
 void run_swap_pulls(struct config *c);
+/* What fails next is no fault of the server of the last run, nor of a disk or program here. */
+void run_forget_cause(struct config *c);
 /* What became of a step, for the run that it belongs to; without one a failure is reported now. */
 void run_note_failure(struct config *c, const char *what, const char *why);
 void run_note_rejection(struct config *c, const char *what, const char *why);

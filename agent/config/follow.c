@@ -90,6 +90,7 @@ static void probe_failed(void *arg, uint64_t generation, const char *why)
 
 	if (generation != c->current.version.generation)
 		return;
+	run_forget_cause(c);
 	older = current_find_older(c);
 	word = older ? compare_overrides(c, older) : OVERRIDES_GOOD;
 	if (!older)

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "settings/form.h"
 #include "settings/value.h"
 #include "text/escape.h"
 #include "text/sentence.h"
@@ -273,7 +274,6 @@ int operate_check_key(const struct config *c, const char *key, char why[FILE_WHY
 {
 	bool bytes = c->settings->type == SETTINGS_TYPE_BYTES;
 	const char *bad = escape_is_utf8(key) ? settings_check_key(key) : "is not UTF-8";
-	const char *blanks = " \t";
 	char shown[SETTINGS_SHOWN];
 
 	if (bytes || c->settings->dir) {
@@ -281,7 +281,7 @@ int operate_check_key(const struct config *c, const char *key, char why[FILE_WHY
 			bytes ? "it is bytes" : "it is a set of files");
 		return -ENOTSUP;
 	}
-	if (!bad && key[0] && (strchr(blanks, key[0]) || strchr(blanks, key[strlen(key) - 1])))
+	if (!bad && key[0] && (strchr(" \t", key[0]) || strchr(" \t", key[strlen(key) - 1])))
 		bad = "has a blank around it: write KEY=VALUE without";
 	if (!bad)
 		return 0;
@@ -353,7 +353,10 @@ int config_override(struct config *c, const char *key, const char *value, uint64
 	const char *by, const char *reason, char why[FILE_WHY])
 {
 	char what[SETTINGS_MAX_KEY + 32], tail[32] = " for ", *json = NULL;
-	struct ledger_override o = {.until_ms = deadline_ms(c, for_ms)};
+	struct ledger_override o = {.key = (char *)(uintptr_t)key,
+		.by = (char *)(uintptr_t)by,
+		.reason = (char *)(uintptr_t)reason,
+		.until_ms = deadline_ms(c, for_ms)};
 	int r = config_check_change(c, reason, why);
 
 	if (r == 0)
@@ -370,9 +373,6 @@ int config_override(struct config *c, const char *key, const char *value, uint64
 	snprintf(what, sizeof(what), "override of %s", key);
 	log_info("an override was asked for", "config", c->settings->name, "key", key, "by", by,
 		"reason", sentence_or_null(reason), "for", tail + strlen(" for "));
-	o.key = (char *)(uintptr_t)key;
-	o.by = (char *)(uintptr_t)by;
-	o.reason = (char *)(uintptr_t)reason;
 	o.value = json;
 	r = change_overrides(c, &o, make_origin(what, by, tail, reason), why);
 	free(json);

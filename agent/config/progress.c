@@ -6,6 +6,7 @@
 #include "process/process.h"
 
 #define PATIENCE_MS 60000u
+#define CHECKS_HANG "the checks have not ended with a version for a minute"
 
 static bool is_overdue(uint64_t due_ms, uint64_t now_ms)
 {
@@ -57,15 +58,18 @@ static const char *stuck_before_run(const struct config *c, uint64_t now_ms)
 const char *config_stuck(const struct config *c, uint64_t now_ms)
 {
 	const struct settings_config *s = c->settings;
-	uint64_t on_worker_ms = c->step.on_worker_ms, validating_ms = c->step.validating_since_ms;
+	uint64_t on_worker_ms = c->step.on_worker_ms, validating_ms = c->step.validating_since_ms,
+		 assembling_ms = c->run.assembling_since_ms;
 
 	/* a queued job waits for another config's, which is checked too */
 	if (on_worker_ms && is_overdue(on_worker_ms, now_ms))
 		return "the disk has not taken a version for a minute";
-	if (c->step.validating)
-		return validating_ms && is_overdue(validating_ms, now_ms)
-			       ? "the checks have not ended with a version for a minute"
-			       : NULL;
+	if (validating_ms && is_overdue(validating_ms, now_ms))
+		return CHECKS_HANG;
+	if (assembling_ms && is_overdue(assembling_ms, now_ms))
+		return CHECKS_HANG;
+	if (c->step.validating || c->run.assembling)
+		return NULL;
 	if (c->step.programs)
 		return is_overdue(c->step.programs_since_ms + s->format_run.timeout_ms +
 					  s->check.timeout_ms + 2 * PROCESS_GRACE_MS,

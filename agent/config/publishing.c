@@ -32,14 +32,14 @@ static void run_sync_job(struct worker_job *job)
 {
 	struct config *c =
 		(struct config *)((char *)job - offsetof(struct config, current.sync_job));
-	int r = 0;
+	int r = 0, of_ledger = 0;
 
 	c->step.on_worker_ms = c->env->sys->now_ms();
 	if (c->current.syncing & PUBLISHING_STATE)
 		r = store_sync(c->current.store, c->current.sync_generation);
-	if (r == 0 && c->current.syncing & PUBLISHING_LEDGER)
-		r = sync_ledger_file(c);
-	c->current.sync_error = r;
+	if (c->current.syncing & PUBLISHING_LEDGER)
+		of_ledger = sync_ledger_file(c);
+	c->current.sync_error = r ? r : of_ledger;
 	c->step.on_worker_ms = 0;
 }
 

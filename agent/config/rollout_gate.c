@@ -24,7 +24,16 @@ static void fail_gate(struct config *c, enum supervisor_outcome outcome, const c
 	char text[FILE_WHY + 320];
 
 	snprintf(text, sizeof(text), "rollout document %.*s: %s", len < 256 ? len : 256, path, why);
+	c->status.failed_here = false;
 	run_fail(c, outcome, failed, text);
+}
+
+/* The document was not pulled: its server's failure is the run's. */
+static void fail_pull_of_rollout(struct config *c, enum supervisor_outcome outcome, const char *why)
+{
+	c->run.cause = pull_cause(c->run.rollout);
+	c->run.failed_by_rollout = true;
+	fail_gate(c, outcome, why);
 }
 
 static int decide_takes(
@@ -77,9 +86,8 @@ static void rollout_pull_ended(void *arg, enum pull_outcome outcome, const char 
 
 	loop_timer_cancel(c->env->loop, &c->run.limit);
 	if (outcome != PULL_NEW && outcome != PULL_SAME) {
-		c->run.cause = pull_cause(c->run.rollout);
-		c->run.failed_by_rollout = true;
-		fail_gate(c, outcome == PULL_TIMEOUT ? SUPERVISOR_TIMEOUT : SUPERVISOR_FAILED, why);
+		fail_pull_of_rollout(
+			c, outcome == PULL_TIMEOUT ? SUPERVISOR_TIMEOUT : SUPERVISOR_FAILED, why);
 		return;
 	}
 	if (part->state == PULL_PULLED)
@@ -101,7 +109,7 @@ static void rollout_pull_not_started(void *arg, const char *why)
 	struct config *c = arg;
 
 	loop_timer_cancel(c->env->loop, &c->run.limit); /* it is due at the same moment */
-	fail_gate(c, SUPERVISOR_REJECTED, why);
+	fail_pull_of_rollout(c, SUPERVISOR_REJECTED, why);
 }
 
 bool rollout_gate_ask(struct config *c)
@@ -123,7 +131,7 @@ void rollout_gate_give_up(struct config *c, const char *why)
 {
 	pull_withdraw(c->run.rollout);
 	pull_give_up(c->run.rollout);
-	fail_gate(c, SUPERVISOR_TIMEOUT, why);
+	fail_pull_of_rollout(c, SUPERVISOR_TIMEOUT, why);
 }
 
 int rollout_gate_open(struct config *c)

@@ -173,12 +173,12 @@ static void pull_succeeded(struct config *c)
 	config_settle(c);
 }
 
-/* The pull was good, and what is here is not. */
-static void fail_here(struct config *c, const char *what, const char *why)
+/* The pull was good, and what it brought, or what is here, is not. */
+static void fail_after_pull(struct config *c, bool here, const char *what, const char *why)
 {
 	if (!c->run.bootstrapping)
-		c->run.cause = KIND_CAUSE_NONE;
-	c->status.failed_here = true;
+		run_forget_cause(c);
+	c->status.failed_here = here;
 	run_fail(c, SUPERVISOR_FAILED, what, why);
 }
 
@@ -202,10 +202,10 @@ static void take_same(struct config *c)
 
 	latest_confirm(c, c->run.forced);
 	if (!c->run.is_new && save_lost_again(c))
-		fail_here(c, LOST_STATE,
+		fail_after_pull(c, true, LOST_STATE,
 			"somebody removed it: the next pull that brings it saves it again");
 	else if (!c->run.is_new && current_confirm(c, why))
-		fail_here(c, "cannot repair the published file", why);
+		fail_after_pull(c, true, "cannot repair the published file", why);
 	else
 		pull_succeeded(c);
 }
@@ -229,7 +229,7 @@ static void take_new(struct config *c)
 
 	if (finish_start(c, why)) {
 		pull_release(c->run.pull);
-		fail_here(c, CONFIG_CANNOT_PUBLISH, why);
+		fail_after_pull(c, true, CONFIG_CANNOT_PUBLISH, why);
 		return;
 	}
 	c->run.state = RUN_ASSEMBLING;
@@ -244,7 +244,7 @@ void run_take_version(struct config *c, int error, bool is_new, const char *why)
 	if (error == -EPROTO)
 		c->status.rejections[CHECK_DIGEST]++;
 	if (error)
-		run_fail(c, SUPERVISOR_FAILED,
+		fail_after_pull(c, error != -EPROTO,
 			error == -EPROTO ? rejection_text(REJECTED_BY_DIGEST, text)
 					 : "rejected: keeping the current version",
 			why);
@@ -259,7 +259,7 @@ static void pull_ended(void *arg, enum pull_outcome outcome, const char *why)
 	loop_timer_cancel(c->env->loop, &c->run.limit);
 	if ((outcome == PULL_NEW || outcome == PULL_SAME) && !latest_is_asked(c)) {
 		pull_release(c->run.pull);
-		run_fail(c, SUPERVISOR_FAILED, PULL_FAILED_TEXT,
+		fail_after_pull(c, false, PULL_FAILED_TEXT,
 			"the version that the servers were asked about is not here any more");
 		return;
 	}

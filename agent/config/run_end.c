@@ -83,6 +83,12 @@ static void note_result(
 	c->run.result.why = why ? strdup(why) : NULL;
 }
 
+void run_forget_cause(struct config *c)
+{
+	c->run.cause = KIND_CAUSE_NONE;
+	c->status.failed_here = false;
+}
+
 void run_note_failure(struct config *c, const char *what, const char *why)
 {
 	c->status.failed_here = true;
@@ -96,8 +102,10 @@ void run_note_failure(struct config *c, const char *what, const char *why)
 
 void run_note_rejection(struct config *c, const char *what, const char *why)
 {
-	if (c->run.state == RUN_IDLE) /* a run says it at its end */
-		config_report_failure(c, what, why);
+	if (c->run.state != RUN_IDLE)
+		return; /* a run says it at its end */
+	run_forget_cause(c);
+	config_report_failure(c, what, why);
 }
 
 /* Counts how long the push that this run follows took to be published. */

@@ -56,9 +56,10 @@ struct run {
 	struct pull *pull;
 	/* while `bootstrapping` this and `pull` have changed places; NULL = no bootstrap */
 	struct pull *bootstrap;
-	struct assembly *assembling; /* on the checks' thread; NULL = none */
-	struct pull *rollout;        /* NULL = none; asked within a run about what it brought */
-	char *missed;                /* why the run needed the bootstrap */
+	struct assembly *assembling;          /* on the checks' thread; NULL = none */
+	_Atomic uint64_t assembling_since_ms; /* 0 = not begun */
+	struct pull *rollout; /* NULL = none; asked within a run about what it brought */
+	char *missed;         /* why the run needed the bootstrap */
 	enum supervisor_outcome missed_as;
 	enum kind_cause cause; /* of the last run's failure */
 	uint64_t heard_us;     /* when the push came that this run follows; 0 = it follows none */

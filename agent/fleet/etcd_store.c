@@ -29,6 +29,18 @@ int etcd_store_compare(
 	return json_writer_end_object(body);
 }
 
+int etcd_store_put(struct buffer *body, const char *key, const struct buffer *value, uint64_t lease)
+{
+	json_writer_begin_object(body, NULL);
+	json_writer_begin_object(body, "request_put");
+	etcd_request_bytes(body, "key", key, strlen(key));
+	etcd_request_bytes(body, "value", value->data, value->len);
+	if (lease)
+		json_writer_digits(body, "lease", lease);
+	json_writer_end_object(body);
+	return json_writer_end_object(body);
+}
+
 /* ---- answers ---- */
 
 uint64_t etcd_store_number(const struct node *map, const char *name)

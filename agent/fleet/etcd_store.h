@@ -1,6 +1,6 @@
 /*
  * Requests to etcd's JSON gateway other than pulls: leases, writes, ranges; built and read without
- * I/O. Pulls and their watches: pull/kinds/etcd.c.
+ * I/O. Pulls and their watches: pull/kinds/etcd.c, etcd_watch.c.
  *
  * Threads: any. Ownership: requests and answers belong to the caller: kind_request_fini(),
  * etcd_store_answer_fini(). Errors: -errno with a sentence and its cause. Bounds: KIND_MAX_BODY; a
@@ -32,6 +32,9 @@ struct etcd_store_test {
 extern const struct etcd_store_test etcd_store_absent, etcd_store_present, etcd_store_unchanged;
 int etcd_store_compare(struct buffer *body, const char *key, const struct etcd_store_test *test,
 	uint64_t revision);
+/* Appends a write to a transaction. lease: the key's; 0 = none. */
+int etcd_store_put(
+	struct buffer *body, const char *key, const struct buffer *value, uint64_t lease);
 /* Reads the end of a request, or a line of a stream. 0 and *ret; or, with cause and why: -EACCES:
  * invalid token; -ESTALE: the lease or the revision does not exist any more;
  * -EMSGSIZE: the answer is too large; -ENOMEM; -EIO. */

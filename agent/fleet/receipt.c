@@ -11,7 +11,7 @@
 
 #include "document/document.h"
 #include "text/json_writer.h"
-#include "settings/value.h"
+#include "settings/form.h"
 
 #define LEAST_DIGEST 12 /* as many digits as `pullet history` shows */
 

@@ -1,10 +1,10 @@
 /*
- * One request (errand) at a time: a lease, the "known" key of the host, the changed pages of the
- * receipt; before anything else, the lease's renewal.
+ * One request (errand) at a time: a lease, the "known" key of the host (known_host), the changed
+ * pages of the receipt (receipt_pages); before anything else, the lease's renewal.
  *
- * Surprising: a write requires that the key is unchanged since our last write, and once in a
- * lease's life that is checked by itself. If it has changed, etcd was restored from a backup, or a
- * second agent writes under the same name; then that is logged and everything is written again.
+ * Surprising: once in a lease's life it is checked by itself that no other writer has changed the
+ * pages. If one has, etcd was restored from a backup, or a second agent writes under the same name;
+ * then that is logged and everything is written again.
  */
 #include "fleet/report.h"
 
@@ -15,30 +15,16 @@
 
 #include "pull/exchange.h"
 #include "fleet/etcd_store.h"
-#include "base/hash.h"
+#include "fleet/known_host.h"
 #include "base/log.h"
-#include "settings/value.h"
+#include "settings/form.h"
 #include "text/json_writer.h"
 
-#define MAX_KEY (SETTINGS_MAX_URL + SETTINGS_MAX_NAME + 32)
 #define MAX_ANSWER (2u << 20) /* the "known" value is the largest */
 
 #define RENEWALS 3 /* to a check */
 
 enum errand { NOTHING, GRANT, RENEW, CHECK, GREET, GREET_AGAIN, WRITE, LEAVE };
-
-struct page {
-	bool dirty;        /* changed since it was written */
-	bool queued;       /* to be written in this round */
-	uint64_t revision; /* of the last write under this lease; 0 = none */
-};
-
-struct item {
-	uint64_t hash;  /* of all that the receipt says of the config */
-	uint64_t stand; /* of version and state alone */
-	int64_t since_ms;
-	bool applying;
-};
 
 #define SHARED_WHY                                                                                 \
 	"unless etcd was restored, another agent has the same name: give each its own with "       \
@@ -49,7 +35,8 @@ struct report {
 	struct exchange_env exchange_env;
 	struct exchange_session session;
 	const struct settings_server *server;
-	char *key, *known; /* in etcd */
+	struct receipt_pages receipt;
+	struct known_host known;
 	bool off;
 
 	struct exchange *exchange;
@@ -62,27 +49,17 @@ struct report {
 
 	uint64_t lease, lease_until_ms, renew_ms;
 	unsigned renewals; /* since the last check */
-	enum {
-		UNKNOWN,
-		OTHERWISE,
-		KNOWN
-	} greeting;         /* does the "known" key exist, with our value? */
-	int64_t first_ms;   /* of the "known" key */
-	int64_t stopped_ms; /* 0 = it runs */
 	void (*said)(void *arg);
 	void *said_arg;
 
 	bool round; /* pages are being written */
 	uint64_t round_ms, send_ms, retry_ms;
 	struct loop_timer next, look;
-	struct item *items; /* as many as there are configs */
-	struct page *pages;
-	size_t page_count;
 
 	bool written, failing, shared;
 	char error[FILE_WHY];
 	struct log_limit limit, shared_limit;
-	int64_t started_ms, sent_ms;
+	int64_t sent_ms;
 	uint64_t sent, failed, leases;
 };
 
@@ -93,77 +70,27 @@ static uint64_t random_upto(struct report *r, uint64_t bound)
 	return sys_random_upto(r->env.sys, bound);
 }
 
-/* ---- content ---- */
+/* ---- what has changed ---- */
 
-static uint64_t hash_text(uint64_t hash, const char *text)
-{
-	return hash_bytes(hash, text, strlen(text) + 1);
-}
-
-static uint64_t hash_stand(const struct receipt_config *c)
-{
-	const uint64_t numbers[] = {c->generation, (uint64_t)c->state, (uint64_t)c->pulled_ms};
-	uint64_t hash = hash_bytes(HASH_START, numbers, sizeof(numbers));
-
-	return hash_text(hash_text(hash_text(hash, c->version), c->others), c->digest);
-}
-
-static bool is_dirty(const struct report *r)
-{
-	for (size_t i = 0; i < r->page_count; i++)
-		if (r->pages[i].dirty)
-			return true;
-	return false;
-}
-
-static void mark_page_dirty(struct report *r, size_t page)
+/* Configs were looked at: sets when a change is written, and when those that are being applied are
+ * looked at again. */
+static void note_changes(struct report *r, bool was_dirty)
 {
 	uint64_t now_ms = loop_now_ms(r->env.loop), soonest_ms = r->round_ms + REPORT_REST_MS;
-	bool first = !r->round && !is_dirty(r);
 
-	r->pages[page].dirty = true;
-	if (first)
+	if (!r->round && !was_dirty && receipt_pages_dirty(&r->receipt))
 		r->send_ms = (r->round_ms && soonest_ms > now_ms ? soonest_ms : now_ms) +
 			     random_upto(r, REPORT_FIRST_MS);
-}
-
-/* Fills in the receipt of one config, and marks its page if that changed. */
-static void update_item(
-	struct report *r, size_t i, struct receipt_config *c, struct receipt_texts *texts)
-{
-	struct item *item = &r->items[i];
-	uint64_t hash, stand;
-
-	*c = (struct receipt_config){.version = "",
-		.others = "",
-		.digest = "",
-		.why = "",
-		.rejected = "",
-		.rejected_digest = ""};
-	r->env.look(r->env.arg, i, c, texts);
-	stand = hash_stand(c);
-	hash = hash_text(hash_text(stand, c->why), c->rejected);
-	hash = hash_text(hash, c->rejected_digest);
-	item->applying = c->state == RECEIPT_APPLYING;
-	if (stand != item->stand)
-		item->since_ms = r->env.sys->wall_ms();
-	if (hash != item->hash)
-		mark_page_dirty(r, i / RECEIPT_CONFIGS);
-	item->stand = stand;
-	item->hash = hash;
-	c->since_ms = item->since_ms;
-	if (item->applying) /* the end of it is not reported */
-		loop_timer_set(r->env.loop, &r->look, loop_now_ms(r->env.loop) + REPORT_LOOK_MS);
+	if (receipt_pages_take_applying(&r->receipt))
+		loop_timer_set(r->env.loop, &r->look, now_ms + REPORT_LOOK_MS);
 }
 
 static void update_items(struct report *r, bool only_applying)
 {
-	struct receipt_config c;
-	struct receipt_texts texts;
+	bool was_dirty = receipt_pages_dirty(&r->receipt);
 
-	for (size_t i = 0; i < r->env.settings->config_count; i++)
-		if (r->items[i].applying || !only_applying)
-			update_item(r, i, &c, &texts);
+	receipt_pages_update_all(&r->receipt, only_applying);
+	note_changes(r, was_dirty);
 }
 
 static void update_due(void *arg)
@@ -177,10 +104,9 @@ static void update_due(void *arg)
 /* Writes everything again, at once. */
 static void write_all_again(struct report *r)
 {
-	for (size_t i = 0; i < r->page_count; i++)
-		r->pages[i] = (struct page){.dirty = true};
+	receipt_pages_forget(&r->receipt);
 	r->round = false;
-	r->greeting = UNKNOWN;
+	r->known.state = KNOWN_HOST_UNASKED;
 	r->send_ms = loop_now_ms(r->env.loop);
 }
 
@@ -200,122 +126,15 @@ static int build_renew(struct report *r, struct buffer *body)
 	return json_writer_end_object(body);
 }
 
-static void append_put(const struct report *r, struct buffer *body, const char *key,
-	const struct buffer *value, bool leased)
-{
-	json_writer_begin_object(body, NULL);
-	json_writer_begin_object(body, "request_put");
-	etcd_request_bytes(body, "key", key, strlen(key));
-	etcd_request_bytes(body, "value", value->data, value->len);
-	if (leased)
-		json_writer_digits(body, "lease", r->lease);
-	json_writer_end_object(body);
-	json_writer_end_object(body);
-}
-
-static int write_known(struct report *r, struct buffer *out)
-{
-	const struct settings *s = r->env.settings;
-	struct receipt receipt = {.since_ms = r->first_ms,
-		.stopped_ms = r->stopped_ms,
-		.labels = s->labels,
-		.label_count = s->label_count,
-		.config_count = s->config_count};
-	int e;
-
-	buffer_init(out, RECEIPT_MAX);
-	receipt.configs = calloc(s->config_count + 1, sizeof(*receipt.configs));
-	if (!receipt.configs)
-		return -ENOMEM;
-	for (size_t i = 0; i < s->config_count; i++)
-		receipt.configs[i].name = s->configs[i]->name;
-	e = receipt_write_known(&receipt, out);
-	free(receipt.configs);
-	return e;
-}
-
 /* Creates the "known" key, or reads the one that exists. */
 static int build_greet(struct report *r, struct buffer *body)
 {
-	struct buffer value;
-	int e = write_known(r, &value);
-
-	if (e == 0) {
-		json_writer_begin_object(body, NULL);
-		json_writer_begin_array(body, "compare");
-		etcd_store_compare(body, r->known, &etcd_store_absent, 0);
-		json_writer_end_array(body);
-		json_writer_begin_array(body, "success");
-		append_put(r, body, r->known, &value, false);
-		json_writer_end_array(body);
-		json_writer_begin_array(body, "failure");
-		json_writer_begin_object(body, NULL);
-		json_writer_begin_object(body, "request_range");
-		etcd_request_bytes(body, "key", r->known, strlen(r->known));
-		json_writer_end_object(body);
-		json_writer_end_object(body);
-		json_writer_end_array(body);
-		json_writer_end_object(body);
-	}
-	buffer_fini(&value);
-	return e;
+	return known_host_build_ask(&r->known, body);
 }
 
 static int build_greet_again(struct report *r, struct buffer *body)
 {
-	struct buffer value;
-	int e = write_known(r, &value);
-
-	if (e == 0) {
-		json_writer_begin_object(body, NULL);
-		json_writer_begin_array(body, "success");
-		append_put(r, body, r->known, &value, false);
-		json_writer_end_array(body);
-		json_writer_end_object(body);
-	}
-	buffer_fini(&value);
-	return e;
-}
-
-static int write_page(struct report *r, size_t page, struct buffer *out)
-{
-	const struct settings *s = r->env.settings;
-	size_t end = (page + 1) * RECEIPT_CONFIGS;
-	const struct receipt receipt = {.host = r->env.host,
-		.pullet = PULLET_VERSION,
-		.since_ms = r->started_ms,
-		.page = page + 1,
-		.pages = r->page_count,
-		.labels = s->labels,
-		.label_count = s->label_count};
-	struct receipt_texts texts;
-	struct receipt_config c;
-
-	buffer_init(out, RECEIPT_MAX);
-	receipt_begin(&receipt, out);
-	for (size_t i = page * RECEIPT_CONFIGS; i < end && i < s->config_count; i++) {
-		update_item(r, i, &c, &texts);
-		c.name = s->configs[i]->name;
-		receipt_add(&c, out);
-	}
-	return receipt_end(out);
-}
-
-static void page_key(const struct report *r, size_t page, char ret_key[MAX_KEY])
-{
-	if (page)
-		snprintf(ret_key, MAX_KEY, "%s#%zu", r->key, page + 1);
-	else
-		snprintf(ret_key, MAX_KEY, "%s", r->key);
-}
-
-/* The page is unchanged since our last write. */
-static void append_comparison(const struct report *r, size_t page, struct buffer *body)
-{
-	char key[MAX_KEY];
-
-	page_key(r, page, key);
-	etcd_store_compare(body, key, &etcd_store_unchanged, r->pages[page].revision);
+	return known_host_build_write(&r->known, body);
 }
 
 /* All pages are unchanged and the "known" key exists; writes nothing. */
@@ -323,36 +142,17 @@ static int build_check(struct report *r, struct buffer *body)
 {
 	json_writer_begin_object(body, NULL);
 	json_writer_begin_array(body, "compare");
-	etcd_store_compare(body, r->known, &etcd_store_present, 0);
-	for (size_t i = 0; i < r->page_count; i++)
-		if (r->pages[i].revision)
-			append_comparison(r, i, body);
+	etcd_store_compare(body, r->known.key, &etcd_store_present, 0);
+	receipt_pages_append_unchanged(&r->receipt, body);
 	json_writer_end_array(body);
 	return json_writer_end_object(body);
 }
 
 static int build_write(struct report *r, struct buffer *body)
 {
-	struct page *page = &r->pages[r->page];
-	struct buffer value;
-	char key[MAX_KEY];
-	int e = write_page(r, r->page, &value);
+	int e = receipt_pages_build_write(&r->receipt, r->page, r->lease, body);
 
-	page->dirty = false;
-	page_key(r, r->page, key);
-	json_writer_begin_object(body, NULL);
-	if (e == 0 && page->revision) {
-		json_writer_begin_array(body, "compare");
-		append_comparison(r, r->page, body);
-		json_writer_end_array(body);
-	}
-	if (e == 0) {
-		json_writer_begin_array(body, "success");
-		append_put(r, body, key, &value, true);
-		json_writer_end_array(body);
-		json_writer_end_object(body);
-	}
-	buffer_fini(&value);
+	note_changes(r, true);
 	return e;
 }
 
@@ -386,49 +186,16 @@ static int lease_renewed(struct report *r, const struct etcd_store_answer *a)
 	return 0;
 }
 
-/* {"responses":[{"response_range":{"kvs":[{"value": BASE64}]}}]} */
-static const struct node *only_pair(const struct node *root)
-{
-	const struct node *n = node_member(root, "responses", NODE_LIST);
-
-	n = node_member(node_find(n ? n->first : NULL, "response_range"), "kvs", NODE_LIST);
-	n = n ? n->first : NULL;
-	return n && n->type == NODE_MAP ? n : NULL;
-}
-
-/* Is the value what we would write? Keeps its first_ms. */
-static bool is_known(struct report *r, const struct node *pair)
-{
-	struct buffer is, shall;
-	struct receipt *known = NULL;
-	bool same = false;
-
-	buffer_init(&is, RECEIPT_MAX);
-	buffer_init(&shall, RECEIPT_MAX);
-	if (pair && etcd_store_decode(pair, "value", &is) == 0 && is.len &&
-		receipt_read_known(is.data, is.len, &known) == 0 && known->since_ms) {
-		r->first_ms = known->since_ms;
-		same = write_known(r, &shall) == 0 && shall.len == is.len &&
-		       memcmp(shall.data, is.data, is.len) == 0;
-	}
-	receipt_free(known);
-	buffer_fini(&is);
-	buffer_fini(&shall);
-	return same;
-}
-
 static int host_greeted(struct report *r, const struct etcd_store_answer *a)
 {
-	bool known = node_is_true(a->root, "succeeded") || is_known(r, only_pair(a->root));
-
-	r->greeting = known ? KNOWN : OTHERWISE;
+	known_host_asked(&r->known, a);
 	return 0;
 }
 
 static int host_greeted_again(struct report *r, const struct etcd_store_answer *a)
 {
 	(void)a;
-	r->greeting = KNOWN;
+	known_host_was_written(&r->known);
 	return 0;
 }
 
@@ -437,9 +204,9 @@ static void warn_shared(struct report *r)
 	unsigned suppressed;
 
 	r->shared = true;
-	if (log_limit_pass(&r->shared_limit, loop_now_ms(r->env.loop), r->key, &suppressed))
+	if (log_limit_pass(&r->shared_limit, loop_now_ms(r->env.loop), r->receipt.key, &suppressed))
 		log_warn("this host's receipt was changed by another writer", "why", SHARED_WHY,
-			"server", r->server->name, "key", r->key, "repeated",
+			"server", r->server->name, "key", r->receipt.key, "repeated",
 			suppressed ? LOG_U64(suppressed) : NULL);
 }
 
@@ -456,18 +223,14 @@ static int pages_checked(struct report *r, const struct etcd_store_answer *a)
 
 static int page_written(struct report *r, const struct etcd_store_answer *a)
 {
-	struct page *page = &r->pages[r->page];
+	int written = receipt_pages_written(&r->receipt, r->page, a);
 
-	if (!node_is_true(a->root, "succeeded")) {
+	if (written < 0) {
 		warn_shared(r);
-		page->revision = 0;
-		page->dirty = true; /* still queued */
 		return 0;
 	}
-	if (page->revision)
+	if (written > 0)
 		r->shared = false;
-	page->revision = a->revision;
-	page->queued = false;
 	r->sent++;
 	r->sent_ms = r->env.sys->wall_ms();
 	return 0;
@@ -482,7 +245,7 @@ static void report_recovered(struct report *r)
 	if (r->written && !r->failing)
 		return;
 	log_info(r->failing ? "receipt writes recovered" : "receipt written", "server",
-		r->server->name, "key", r->key);
+		r->server->name, "key", r->receipt.key);
 	memset(&r->limit, 0, sizeof(r->limit));
 	r->written = true;
 	r->failing = false;
@@ -567,7 +330,7 @@ static void take_store_answer(struct report *r, const struct etcd_store_answer *
 
 	if (e)
 		retry_write_later(r, "the answer is not one of etcd's");
-	else if (!r->round && !is_dirty(r))
+	else if (!r->round && !receipt_pages_dirty(&r->receipt))
 		report_recovered(r);
 }
 
@@ -648,24 +411,11 @@ static void start_errand(struct report *r, enum errand errand)
 
 /* ---- the next errand ---- */
 
-static bool find_page(const struct report *r, size_t *ret_page)
-{
-	for (size_t i = 0; i < r->page_count; i++) {
-		if (!r->pages[i].queued)
-			continue;
-		*ret_page = i;
-		return true;
-	}
-	return false;
-}
-
-/* Queues the pages that are dirty now; others wait for the next round. */
 static void begin_round(struct report *r, uint64_t now_ms)
 {
 	r->round = true;
 	r->round_ms = now_ms;
-	for (size_t i = 0; i < r->page_count; i++)
-		r->pages[i].queued = r->pages[i].dirty;
+	receipt_pages_queue(&r->receipt);
 }
 
 static void end_round(struct report *r, uint64_t now_ms)
@@ -689,16 +439,16 @@ static enum errand choose_errand(struct report *r, uint64_t now_ms, uint64_t *re
 		return RENEW;
 	if (r->renewals >= RENEWALS && !r->round)
 		return CHECK;
-	if (!r->round && is_dirty(r) && now_ms >= r->send_ms)
+	if (!r->round && receipt_pages_dirty(&r->receipt) && now_ms >= r->send_ms)
 		begin_round(r, now_ms);
-	if (r->round && r->greeting != KNOWN)
-		return r->greeting == UNKNOWN ? GREET : GREET_AGAIN;
-	if (r->round && find_page(r, &r->page))
+	if (r->round && r->known.state != KNOWN_HOST_WRITTEN)
+		return r->known.state == KNOWN_HOST_UNASKED ? GREET : GREET_AGAIN;
+	if (r->round && receipt_pages_next(&r->receipt, &r->page))
 		return WRITE;
 	if (r->round)
 		end_round(r, now_ms);
 	*ret_due_ms = r->renew_ms;
-	if (is_dirty(r) && r->send_ms < r->renew_ms)
+	if (receipt_pages_dirty(&r->receipt) && r->send_ms < r->renew_ms)
 		*ret_due_ms = r->send_ms;
 	return NOTHING;
 }
@@ -747,8 +497,14 @@ static void check_host(struct report *r)
 struct report *report_start(const struct report_env *env)
 {
 	const struct settings *s = env->settings;
-	size_t pages = s->config_count ? (s->config_count - 1) / RECEIPT_CONFIGS + 1 : 1;
+	const struct receipt_pages_setup pages = {.sys = env->sys,
+		.settings = s,
+		.host = env->host,
+		.look = env->look,
+		.arg = env->arg};
 	struct report *r = calloc(1, sizeof(*r));
+	int64_t wall_ms = env->sys->wall_ms();
+	int error;
 
 	if (!r)
 		return NULL;
@@ -756,20 +512,13 @@ struct report *report_start(const struct report_env *env)
 	r->exchange_env = (struct exchange_env){
 		.sys = env->sys, .transport = env->transport, .ca_file = env->ca_file};
 	r->server = s->servers[s->report.server];
-	r->started_ms = r->first_ms = env->sys->wall_ms();
 	r->address = random_upto(r, r->server->url_count - 1);
 	r->backoffs = backoff_join_all(env->backoffs, r->server);
 	loop_timer_init(&r->next, errand_due, r);
 	loop_timer_init(&r->look, update_due, r);
-	r->items = calloc(s->config_count + 1, sizeof(*r->items));
-	r->pages = calloc(pages, sizeof(*r->pages));
-	r->page_count = pages;
 	check_host(r);
-	if (asprintf(&r->key, "%s%s", s->report.prefix, r->env.host) < 0)
-		r->key = NULL;
-	if (asprintf(&r->known, "%s" RECEIPT_KNOWN "%s", s->report.prefix, r->env.host) < 0)
-		r->known = NULL;
-	if (!r->backoffs || !r->items || !r->pages || !r->key || !r->known) {
+	error = receipt_pages_init(&r->receipt, &pages, wall_ms);
+	if (known_host_init(&r->known, s, env->host, wall_ms) || error || !r->backoffs) {
 		report_stop(r);
 		return NULL;
 	}
@@ -787,16 +536,14 @@ void report_stop(struct report *r)
 	loop_timer_cancel(r->env.loop, &r->look);
 	exchange_session_fini(&r->session);
 	backoff_leave_all(r->backoffs, r->server->url_count);
-	free(r->items);
-	free(r->pages);
-	free(r->key);
-	free(r->known);
+	receipt_pages_fini(&r->receipt);
+	known_host_fini(&r->known);
 	free(r);
 }
 
 bool report_leave(struct report *r, void (*said)(void *arg), void *arg)
 {
-	bool can = !r->off && !r->failing && r->lease && r->greeting == KNOWN;
+	bool can = !r->off && !r->failing && r->lease && r->known.state == KNOWN_HOST_WRITTEN;
 	uint64_t until_ms;
 
 	exchange_cancel(r->exchange);
@@ -807,7 +554,7 @@ bool report_leave(struct report *r, void (*said)(void *arg), void *arg)
 		r->off = true;
 		return false;
 	}
-	r->stopped_ms = r->env.sys->wall_ms();
+	r->known.stopped_ms = r->env.sys->wall_ms();
 	start_errand(r, LEAVE);
 	r->off = !r->exchange;
 	r->said = said;
@@ -817,12 +564,13 @@ bool report_leave(struct report *r, void (*said)(void *arg), void *arg)
 
 void report_changed(struct report *r, size_t config)
 {
-	struct receipt_config c;
-	struct receipt_texts texts;
+	bool was_dirty;
 
 	if (r->off)
 		return;
-	update_item(r, config, &c, &texts);
+	was_dirty = receipt_pages_dirty(&r->receipt);
+	receipt_pages_update(&r->receipt, config);
+	note_changes(r, was_dirty);
 	run_errands(r);
 }
 
@@ -833,7 +581,7 @@ void report_status(const struct report *r, struct report_status *ret_status)
 			 : r->failing ? REPORT_FAILING
 			 : r->written ? REPORT_OK
 				      : REPORT_STARTING,
-		.key = r->key,
+		.key = r->receipt.key,
 		.error = r->error[0] ? r->error
 			 : r->shared ? "the key was changed by another writer: " SHARED_WHY
 				     : "",

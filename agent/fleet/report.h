@@ -22,7 +22,7 @@
 
 #include "pull/backoff.h"
 #include "base/loop.h"
-#include "fleet/receipt.h"
+#include "fleet/receipt_pages.h"
 #include "settings/settings.h"
 #include "http/client.h"
 
@@ -43,10 +43,7 @@ struct report_env {
 	const char *ca_file;             /* NULL = the system's */
 	const struct settings *settings; /* with report.from */
 	const char *host;                /* name of this host */
-	/* Fills in the receipt of the config with that index in the settings, without since_ms. May
-	 * point to texts. */
-	void (*look)(
-		void *arg, size_t config, struct receipt_config *ret, struct receipt_texts *texts);
+	receipt_look *look;
 	void *arg;
 };
 

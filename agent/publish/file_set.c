@@ -114,10 +114,10 @@ static int read_current(
 		text[n] = '\0';
 	if (n >= 0 && parse_generation(dir, text, ret))
 		return 0;
+	if (n < 0 && errno != EINVAL)
+		return explain_set(f, why, errno, "cannot read", FILE_SET_LINK, NULL);
 	return explain_set(f, why, EEXIST, "will not replace", FILE_SET_LINK,
-		n < 0 && errno != EINVAL
-			? NULL
-			: "it is not one of this agent's; use another directory, or remove it");
+		"it is not one of this agent's; use another directory, or remove it");
 }
 
 /* Removes what it can; the next pruning finds the rest. */

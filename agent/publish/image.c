@@ -386,6 +386,11 @@ uint64_t image_confirmed_ms(const struct image *i)
 	return i->confirmed_ms;
 }
 
+uint64_t image_stale_ms(const struct image *i)
+{
+	return i->stale_ms;
+}
+
 /* ---- the image ---- */
 
 static int open_runtime_dir(const struct image *i, char why[FILE_WHY])

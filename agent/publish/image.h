@@ -48,5 +48,6 @@ bool image_in_memory(const struct image *i);
 void image_confirm(struct image *i, uint64_t now_ms, uint64_t stale_ms);
 /* When image_confirm() was last called, perhaps by an earlier process; 0 = unknown. */
 uint64_t image_confirmed_ms(const struct image *i);
+uint64_t image_stale_ms(const struct image *i);
 
 #endif

@@ -114,16 +114,23 @@ static int publish_set(struct publication *p, int dir)
 	return r < 0 ? r : 0;
 }
 
+/* The confirmation is there before readers wake, and is taken back where they see the old version.
+ */
 static int publish_image(struct publication *p, int dir)
 {
+	uint64_t confirmed_ms, stale_ms;
 	int r;
 
 	(void)dir;
 	if (!p->image)
 		return 0;
+	confirmed_ms = image_confirmed_ms(p->image);
+	stale_ms = image_stale_ms(p->image);
 	if (p->confirmed_ms)
 		image_confirm(p->image, p->confirmed_ms, p->stale_ms);
 	r = image_publish(p->image, p->image_data, p->image_len, p->version->generation, p->why);
+	if (r < 0 && p->confirmed_ms)
+		image_confirm(p->image, confirmed_ms, stale_ms);
 	p->not_durable |= r > 0;
 	return r < 0 ? r : 0;
 }

@@ -229,14 +229,38 @@ static int watch_sockets(struct publisher *p)
 	return 0;
 }
 
+/* Tells whether a socket is bound to the path: 0 = none is, -EADDRINUSE, or another -errno: that is
+ * not known. */
+static int find_bound_socket(const char *path)
+{
+	struct sockaddr_un address = {.sun_family = AF_UNIX};
+	int r, fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+
+	if (fd < 0)
+		return -errno;
+	memcpy(address.sun_path, path, strnlen(path, sizeof(address.sun_path) - 1));
+	r = connect(fd, (const struct sockaddr *)&address, sizeof(address)) ? errno : 0;
+	close(fd);
+	switch (r) {
+	case ECONNREFUSED:
+	case ENOENT: /* it has just gone */
+		return 0;
+	case 0:
+	case EAGAIN:     /* it has no time to accept more */
+	case EPROTOTYPE: /* it is not one of streams */
+		return -EADDRINUSE;
+	default:
+		return -r;
+	}
+}
+
 /* Binding removes what is at the path of an ipc endpoint, whatever it is: so it must be nothing, or
- * a socket at which nobody listens. */
+ * a socket that nobody serves. */
 static int check_ipc_path(const char *endpoint, char why[CURVE_WHY])
 {
 	const char *path = endpoint + 6; /* behind "ipc://" */
-	struct sockaddr_un address = {.sun_family = AF_UNIX};
 	struct stat st;
-	int fd, r = 0;
+	int r;
 
 	if (strncmp(endpoint, "ipc://", 6) != 0 || lstat(path, &st))
 		return 0;
@@ -247,15 +271,9 @@ static int check_ipc_path(const char *endpoint, char why[CURVE_WHY])
 			endpoint);
 		return -EEXIST;
 	}
-	memcpy(address.sun_path, path, strnlen(path, sizeof(address.sun_path) - 1));
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0 || connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 ||
-		errno == EAGAIN) /* it has no time to accept more */
-		r = fd < 0 ? -errno : -EADDRINUSE;
+	r = find_bound_socket(path);
 	if (r)
 		snprintf(why, CURVE_WHY, "cannot bind %s: %s", endpoint, strerror(-r));
-	if (fd >= 0)
-		close(fd);
 	return r;
 }
 
@@ -331,7 +349,7 @@ void publisher_close(struct publisher *p)
 		close(p->epoll_fd);
 	if (p->socket)
 		zmq_close(p->socket);
-	if (p->zap) /* after the socket, see set_list() */
+	if (p->zap) /* after the socket, see set_allow_list() */
 		zmq_close(p->zap);
 	if (p->context)
 		zmq_ctx_term(p->context); /* waits for what is queued, LINGER_MS at most */

@@ -1,6 +1,6 @@
 /*
- * A compiled schema: what compile.c and reference.c build, and check.c runs. Private to
- * agent/schema.
+ * A compiled schema: what compile.c and reference.c build, and applicators.c and assertions.c
+ * evaluate. Private to agent/schema.
  */
 #ifndef PULLET_SCHEMA_RULE_H
 #define PULLET_SCHEMA_RULE_H

@@ -13,7 +13,6 @@
 #include "lib/buffer.h"
 #include "document/document.h"
 #include "settings/loader.h"
-#include "settings/value.h"
 #include "settings/walk.h"
 
 #define LETTERS "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_"

@@ -13,6 +13,7 @@
 #include "base/log.h"
 #include "document/slip.h"
 #include "settings/guess.h"
+#include "settings/form.h"
 #include "settings/value.h"
 
 /* ---- errors ---- */

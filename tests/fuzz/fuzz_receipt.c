@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "fleet/roster.h"
+#include "fleet/roster_sum.h"
 
 #define ROOM (64u << 20)
 

@@ -40,8 +40,8 @@ BUGS = [
     ('the check program is not asked', 'agent/config/step.c', '\tif (!programs_wanted(c->settings))\n\t\tcommit_step(c);', '\tif (1)\n\t\tcommit_step(c);'),
     ('the guard sleeps', 'agent/verify/verify.c', '\tif (c->forced)\n\t\treturn 0;\n\tif (root', '\tif (1)\n\t\treturn 0;\n\tif (root'),
     ('decisions are not saved', 'agent/config/decisions_file.c', '\tc->decisions.unsaved = r != 0;\n', '\tc->decisions.unsaved = false;\n\tdir = store_dir(c->current.store);\n\tif (dir >= 0) {\n\t\tc->env->sys->unlinkat(dir, "ledger.json", 0);\n\t\tc->env->sys->close(dir);\n\t}\n'),
-    ('a pin is not kept over a restart', 'agent/version/ledger.c', '\tif (r == 0 && pin)\n\t\tr = parse_entry(pin', '\tif (0)\n\t\tr = parse_entry(pin'),
-    ('overrides are not kept over a restart', 'agent/version/ledger.c', '"verdicts", "overrides"};', '"verdicts", "over"};'),
+    ('a pin is not kept over a restart', 'agent/version/ledger_form.c', '\tif (r == 0 && pin)\n\t\tr = parse_entry(pin', '\tif (0)\n\t\tr = parse_entry(pin'),
+    ('overrides are not kept over a restart', 'agent/version/ledger_form.c', '"verdicts", "overrides"};', '"verdicts", "over"};'),
     # ---- pulls
     ('a pull holds the version for ever', 'agent/pull/pull.c', 'version_copy(held, pull->held)', '0 && (pull->held->generation = 0)'),
     ('success does not restore the interval', 'lib/supervisor.c', '\tif (outcome == SUPERVISOR_SUCCESS)\n\t\ts->delay_ms = s->interval_ms;\n\telse if', '\tif'),

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "settings/form.h"
 #include "settings/value.h"
 
 static const char ending[] = ".snap";

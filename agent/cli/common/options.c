@@ -10,7 +10,7 @@
 
 #include "cli/common/cli.h"
 #include "settings/settings.h"
-#include "settings/value.h"
+#include "settings/form.h"
 
 #define MAX_LEFT 64
 #define FIRST 256 /* row 0 for getopt_long() */

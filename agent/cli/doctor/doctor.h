@@ -163,6 +163,11 @@ struct doctor_needed_file {
 	bool secret;
 };
 #define DOCTOR_NEEDED_FILES (8 + SETTINGS_MAX_HEADERS)
+#define DOCTOR_HELP_US "run this as root or as the agent's user"
+/* Looks at all files that the configuration names to be read. Needs d->settings. */
+void doctor_needed_files(struct doctor *d, struct doctor_list *l);
+/* May the service's user read the configuration, who may be another than whoever wrote it? */
+void doctor_configuration_rights(struct doctor *d, struct doctor_list *l);
 /* Returns how many. */
 size_t doctor_server_files(
 	const struct settings_server *s, struct doctor_needed_file ret[DOCTOR_NEEDED_FILES]);

@@ -1,7 +1,8 @@
 /*
- * Directories, published files, secrets: are they of a kind that can do what is asked of them, and
- * may the agent use them? Surprising: everything is looked at where the agent is, in its own view
- * of the file system, if we may go there; a service's sandbox is then simply part of what is seen.
+ * What the agent writes, its directories and published files: are they of a kind that can do what
+ * is asked of them, and may the agent use them? Surprising: everything is looked at where the agent
+ * is, in its own view of the file system, if we may go there; a service's sandbox is then simply
+ * part of what is seen.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -14,144 +15,9 @@
 
 #include "httpd/reach.h"
 #include "files/trusted.h"
-#include "files/user.h"
 #include "cli/doctor/doctor.h"
 
 #define LITTLE_BYTES (1u << 20)
-#define HELP_US "run this as root or as the agent's user"
-
-/* ---- secrets and other files that are read ---- */
-
-size_t doctor_server_files(
-	const struct settings_server *s, struct doctor_needed_file ret[DOCTOR_NEEDED_FILES])
-{
-	const struct doctor_needed_file all[] = {
-		{s->bearer_file, "bearer_file", true},
-		{s->password_file, "password_file", true},
-		{s->secret_file, "secret_file", true},
-		{s->session_token_file, "session_token_file", true},
-		{s->key, "tls.key", true},
-		{s->cert, "tls.cert", !s->key}, /* else the key is in it */
-		{s->ca, "tls.ca", false},
-		{s->crl, "tls.crl", false},
-	};
-	size_t n = 0;
-
-	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
-		if (all[i].path)
-			ret[n++] = all[i];
-	for (size_t i = 0; i < s->header_count; i++)
-		if (s->headers[i].file)
-			ret[n++] =
-				(struct doctor_needed_file){s->headers[i].file, "a header", true};
-	return n;
-}
-
-/* The first part of the path that the agent may not pass, or read. */
-static void find_denial(struct doctor *d, struct doctor_list *l, const char *path, char ret[512])
-{
-	size_t len = 0;
-
-	do {
-		len += strspn(path + len, "/");
-		len += strcspn(path + len, "/");
-		snprintf(ret, 512, "%.*s", (int)len, path);
-	} while (path[len] && doctor_try_access(d, l, ret, X_OK) == 0);
-}
-
-/* By the service's user, who may be another than whoever wrote it. */
-static void check_configuration_rights(struct doctor *d, struct doctor_list *l)
-{
-	char part[512], user[USER_TEXT], group[USER_TEXT];
-	struct doctor_place p;
-
-	if (!d->unit.applies || doctor_try_access(d, l, d->path, R_OK) != -EACCES)
-		return;
-	find_denial(d, l, d->path, part);
-	if (doctor_stat_path(d, l, part, true, &p))
-		return;
-	user_describe(&sys_real, p.st.stx_uid, user);
-	user_describe_group(&sys_real, p.st.stx_gid, group);
-	doctor_add(l, DOCTOR_ERROR, d->path,
-		"put that user into a group that may (usermod -aG), or chgrp and chmod it",
-		"%s may not read the configuration: %s is of %s and the group %s, mode %04o",
-		d->who.name, part, user, group, p.st.stx_mode & 07777);
-}
-
-static void check_needed_file(
-	struct doctor *d, struct doctor_list *l, const struct doctor_needed_file *f)
-{
-	struct doctor_place p;
-	int r = doctor_stat_path(d, l, f->path, true, &p);
-
-	if (r == -EACCES && !d->who.can_try) {
-		doctor_add(l, DOCTOR_NOTE, f->path, HELP_US, "%s: you may not look at it", f->what);
-		return;
-	}
-	if (r) {
-		doctor_add(l, DOCTOR_ERROR, f->path, "make it, or name another one", "%s: %s",
-			f->what, strerror(-r));
-		return;
-	}
-	r = doctor_try_access(d, l, f->path, R_OK);
-	if (r && r != -ENOTSUP)
-		doctor_add(l, DOCTOR_ERROR, f->path,
-			"give it to root and a group that only the agent has, with mode 0640",
-			"%s: %s may not read it: %s", f->what, d->who.name, strerror(-r));
-	if (f->secret && p.st.stx_mode & (S_IROTH | S_IWOTH) && !doctor_is_shielded(f->path))
-		doctor_add(l, DOCTOR_WARNING, f->path, "chmod o-rwx",
-			"%s: everybody on this host can %s it", f->what,
-			p.st.stx_mode & S_IWOTH ? "change" : "read");
-	else if (r == 0)
-		doctor_add(l, DOCTOR_OK, f->path, NULL, "the agent can read it");
-}
-
-static bool server_is_wanted(const struct doctor *d, size_t server)
-{
-	if (!d->only)
-		return true;
-	for (size_t i = 0; i < d->settings->config_count; i++) {
-		const struct settings_config *c = d->settings->configs[i];
-
-		for (size_t k = 0; doctor_is_selected(d, c) && k < c->layer_count; k++)
-			if (c->layers[k].server == server)
-				return true;
-	}
-	return false;
-}
-
-static void check_needed_files(struct doctor *d, struct doctor_list *l)
-{
-	const struct settings *s = d->settings;
-	struct doctor_needed_file files[DOCTOR_NEEDED_FILES];
-
-	for (size_t i = 0; i < s->server_count; i++) {
-		size_t n = server_is_wanted(d, i) ? doctor_server_files(s->servers[i], files) : 0;
-
-		for (size_t k = 0; k < n; k++)
-			check_needed_file(d, l, &files[k]);
-		if (n)
-			doctor_certificates(d, l, s->servers[i]);
-	}
-	for (size_t i = 0; i < s->push_count; i++)
-		if (s->push[i].secret_key_file)
-			check_needed_file(d, l,
-				&(struct doctor_needed_file){
-					s->push[i].secret_key_file, "secret_key_file", true});
-	for (size_t i = 0; i < s->config_count; i++) {
-		const struct settings_config *c = s->configs[i];
-
-		if (c->schema && doctor_is_selected(d, c))
-			check_needed_file(
-				d, l, &(struct doctor_needed_file){c->schema, "schema", false});
-		if (c->template_file && doctor_is_selected(d, c))
-			check_needed_file(d, l,
-				&(struct doctor_needed_file){c->template_file, "template", false});
-		if (c->schema_dir && doctor_is_selected(d, c))
-			check_needed_file(d, l,
-				&(struct doctor_needed_file){c->schema_dir, "schema_dir", false});
-	}
-}
 
 /* ---- directories ---- */
 
@@ -185,7 +51,8 @@ static enum dir check_written_dir(struct doctor *d, struct doctor_list *l, const
 	int r = doctor_stat_path(d, l, path, true, p);
 
 	if (r == -EACCES && !d->who.can_try)
-		doctor_add(l, DOCTOR_NOTE, path, HELP_US, "%s: you may not look at it", what);
+		doctor_add(
+			l, DOCTOR_NOTE, path, DOCTOR_HELP_US, "%s: you may not look at it", what);
 	else if (r && r != -ENOENT)
 		doctor_add(l, DOCTOR_ERROR, path, "make it, or name another one", "%s: %s", what,
 			strerror(-r));
@@ -626,7 +493,7 @@ static void check_twins(const struct doctor *d, struct doctor_list *l)
 static void check_agent_files(struct doctor *d, struct doctor_list *l)
 {
 	check_state_dir(d, l);
-	check_configuration_rights(d, l);
+	doctor_configuration_rights(d, l);
 	check_runtime_dir(d, l);
 	if (d->settings)
 		check_operators_reach(d, l);
@@ -642,7 +509,7 @@ void doctor_files(struct doctor *d, struct doctor_list *l)
 	if (!s && !d->bad_settings) /* not to be read: nor is what it names */
 		return;
 	doctor_add(l, d->who.can_try ? DOCTOR_OK : DOCTOR_NOTE, d->who.name,
-		d->who.can_try ? NULL : HELP_US,
+		d->who.can_try ? NULL : DOCTOR_HELP_US,
 		d->who.can_try ? "files are looked at with the rights of this user, %s"
 			       : "you cannot try what this user may, %s; only what is plain to "
 				 "see was looked at",
@@ -653,7 +520,7 @@ void doctor_files(struct doctor *d, struct doctor_list *l)
 			"what "
 			"follows is of yours");
 	if (s)
-		check_needed_files(d, l);
+		doctor_needed_files(d, l);
 	if (!d->only)
 		check_agent_files(d, l);
 	for (size_t i = 0; s && i < s->config_count; i++) {

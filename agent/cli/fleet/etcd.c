@@ -10,7 +10,7 @@
 #include "pull/exchange.h"
 #include "fleet/receipt.h"
 #include "settings/places.h"
-#include "settings/value.h"
+#include "settings/form.h"
 #include "cli/common/cli.h"
 
 struct etcd {

@@ -14,7 +14,7 @@
 #include "base/descriptors.h"
 #include "text/json_writer.h"
 #include "base/loop.h"
-#include "settings/value.h"
+#include "settings/form.h"
 #include "base/sys.h"
 #include "cli/common/cli.h"
 #include "cli/common/options.h"

@@ -7,7 +7,7 @@
 #ifndef PULLET_CLI_FLEET_SHOW_H
 #define PULLET_CLI_FLEET_SHOW_H
 
-#include "fleet/roster.h"
+#include "fleet/roster_sum.h"
 
 #define FLEET_LISTED 20
 

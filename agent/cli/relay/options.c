@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "crypto/curve_keys.h"
-#include "settings/value.h"
+#include "settings/form.h"
 #include "cli/common/cli.h"
 #include "cli/common/options.h"
 

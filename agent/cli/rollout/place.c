@@ -73,16 +73,6 @@ int place_read(struct etcd *e, const char *key, struct plan *ret, uint64_t *ret_
 
 /* ---- writing ---- */
 
-static void append_value_put(const struct ask *a, struct buffer *body)
-{
-	json_writer_begin_object(body, NULL);
-	json_writer_begin_object(body, "request_put");
-	etcd_request_bytes(body, "key", a->key, strlen(a->key));
-	etcd_request_bytes(body, "value", a->value->data, a->value->len);
-	json_writer_end_object(body);
-	json_writer_end_object(body);
-}
-
 static int build_put(
 	void *arg, const struct kind_place *place, struct kind_request *r, char why[FILE_WHY])
 {
@@ -96,7 +86,7 @@ static int build_put(
 		a->revision ? &etcd_store_unchanged : &etcd_store_absent, a->revision);
 	json_writer_end_array(&r->body);
 	json_writer_begin_array(&r->body, "success");
-	append_value_put(a, &r->body);
+	etcd_store_put(&r->body, a->key, a->value, 0);
 	json_writer_end_array(&r->body);
 	json_writer_end_object(&r->body);
 	return e ? e : r->body.error;
@@ -140,7 +130,7 @@ static int build_note(
 	(void)why;
 	json_writer_begin_object(&r->body, NULL);
 	json_writer_begin_array(&r->body, "success");
-	append_value_put(a, &r->body);
+	etcd_store_put(&r->body, a->key, a->value, 0);
 	json_writer_end_array(&r->body);
 	json_writer_end_object(&r->body);
 	return e ? e : r->body.error;

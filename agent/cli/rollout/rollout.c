@@ -12,7 +12,7 @@
 
 #include "base/descriptors.h"
 #include "files/user.h"
-#include "settings/value.h"
+#include "settings/form.h"
 #include "cli/common/cli.h"
 #include "cli/common/options.h"
 #include "cli/rollout/drive.h"

@@ -17,7 +17,7 @@
 #include "base/sys.h"
 #include "cli/common/cli.h"
 #include "cli/common/options.h"
-#include "settings/value.h"
+#include "settings/form.h"
 
 #define QUIET_MS 500
 

@@ -20,7 +20,7 @@
 #include "base/loop.h"
 #include "origin/origin.h"
 #include "push/publisher.h"
-#include "settings/value.h"
+#include "settings/form.h"
 #include "origin/tree_watch.h"
 #include "base/sys.h"
 #include "cli/common/cli.h"

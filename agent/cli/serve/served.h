@@ -15,7 +15,7 @@
 #include <stddef.h>
 
 #include "lib/buffer.h"
-#include "settings/value.h"
+#include "settings/form.h"
 
 #define SERVED_MAX 100
 #define SERVED_DEPTH 16

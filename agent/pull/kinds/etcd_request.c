@@ -5,10 +5,12 @@
 #include "pull/kinds/etcd_request.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "crypto/base64.h"
+#include "pull/kinds/kv.h"
 #include "text/json_writer.h"
 
 int etcd_request_begin(const struct kind_place *place, const char *api, struct kind_request *r)
@@ -44,4 +46,19 @@ int etcd_request_end_of(struct buffer *body, const char *name, const char *prefi
 	etcd_request_bytes(body, name, end, len);
 	free(end);
 	return body->error;
+}
+
+void etcd_request_key(struct buffer *out, const char *path)
+{
+	etcd_request_bytes(out, "key", path, strlen(path));
+	if (kv_is_prefix(path))
+		etcd_request_end_of(out, "range_end", path);
+}
+
+int etcd_request_check_path(const char *path, char why[FILE_WHY])
+{
+	if (*path)
+		return 0;
+	snprintf(why, FILE_WHY, "there is no key: the url needs a path");
+	return -EINVAL;
 }

@@ -16,6 +16,7 @@
 #include "settings/keys/layers.h"
 #include "settings/fingerprint.h"
 #include "settings/look.h"
+#include "settings/form.h"
 #include "settings/value.h"
 #include "settings/keys/verify.h"
 

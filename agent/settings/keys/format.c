@@ -11,7 +11,7 @@
 
 #include "files/trusted.h"
 #include "mustache/mustache.h"
-#include "settings/value.h"
+#include "settings/form.h"
 
 #define ENDING ".mustache" /* of a partial's file */
 

@@ -19,6 +19,7 @@
 #include "settings/keys/safety.h"
 #include "settings/keys/servers.h"
 #include "settings/keys/verify.h"
+#include "settings/form.h"
 #include "settings/value.h"
 #include "settings/walk.h"
 

@@ -12,6 +12,7 @@
 #include <strings.h>
 
 #include "settings/keys/servers.h"
+#include "settings/form.h"
 #include "settings/value.h"
 
 /* ---- from ---- */

@@ -29,7 +29,7 @@
 #include "settings/keys/report.h"
 #include "settings/loader.h"
 #include "settings/keys/verify.h"
-#include "settings/value.h"
+#include "settings/form.h"
 #include "settings/walk.h"
 #include "files/trusted.h"
 

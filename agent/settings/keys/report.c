@@ -5,7 +5,7 @@
 
 #include "settings/keys/layers.h"
 #include "settings/fingerprint.h"
-#include "settings/value.h"
+#include "settings/form.h"
 
 #define REPORT(member) MEMBER(settings_report, member)
 

@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "settings/keys/format.h"
+#include "settings/form.h"
 #include "settings/value.h"
 
 #define CONFIG(member) MEMBER(settings_config, member)

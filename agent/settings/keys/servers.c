@@ -14,6 +14,7 @@
 #include "crypto/curve_keys.h"
 #include "settings/fingerprint.h"
 #include "settings/look.h"
+#include "settings/form.h"
 #include "settings/value.h"
 
 #define MAX_WHERE (SETTINGS_SHOWN + 16) /* server "NAME" */

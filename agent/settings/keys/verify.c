@@ -12,7 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "settings/value.h"
+#include "settings/form.h"
 #include "crypto/minisign.h"
 
 #define CONFIG(member) MEMBER(settings_config, member)

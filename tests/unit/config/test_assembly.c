@@ -68,6 +68,21 @@ static void large_version__is_put_together_on_the_thread(void **state)
 	assert_outcome(CONFIG_PUBLISHED);
 }
 
+static void large_version__that_waits_for_the_thread__is_progress(void **state)
+{
+	struct worker_job *job;
+
+	(void)state;
+	begin_assembling();
+	assert_null(config_stuck(core.config, world.now_ms + HOUR));
+	job = world_run_job(&world.checks);
+	assert_null(config_stuck(core.config, world.now_ms + HOUR));
+	world.checks.held = false;
+	world_end_job(&world.checks, job);
+	world_turn();
+	assert_generation(2);
+}
+
 static void large_version__that_is_current_already__is_not_published_again(void **state)
 {
 	(void)state;
@@ -151,6 +166,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CORE_TEST(small_version__is_put_together_at_once),
 		CORE_TEST(large_version__is_put_together_on_the_thread),
+		CORE_TEST(large_version__that_waits_for_the_thread__is_progress),
 		CORE_TEST(large_version__that_is_current_already__is_not_published_again),
 		CORE_TEST(layer__that_is_held_by_a_kept_version__is_taken_from_it),
 		CORE_TEST(retired__before_it_is_put_together__leaves_nothing),

@@ -392,6 +392,21 @@ static void notify__is_made_for_what_is_current(void **state)
 	assert_int_equal(world.reload->o.notified, 1);
 }
 
+static void probe_failure__after_one_of_the_server__has_not_its_cause(void **state)
+{
+	(void)state;
+	begin(PROBE);
+	probe_says(NULL);
+	pull_of("n: 2\n");
+	server_is_down();
+	pull();
+	assert_int_equal(core_status().cause, KIND_CAUSE_UNREACHABLE);
+	probe_says("503");
+	assert_error("503");
+	assert_int_equal(core_status().cause, KIND_CAUSE_NONE);
+	assert_shows("n: 1\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -420,6 +435,7 @@ int main(void)
 		CORE_TEST(probe__that_fails__is_logged_by_what_becomes_of_it),
 		CORE_TEST(overrides__that_failed_the_probe__are_removed_for_good),
 		CORE_TEST(notify__is_made_for_what_is_current),
+		CORE_TEST(probe_failure__after_one_of_the_server__has_not_its_cause),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

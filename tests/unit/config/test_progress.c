@@ -249,6 +249,26 @@ static void trial__within_its_time_and_the_grace_of_two_programs__is_well(void *
 		"a program that checks a version does not end, not even killed");
 }
 
+static void assembly__that_waits_for_its_thread__is_well(void **state)
+{
+	(void)state;
+	run_since(10 * MINUTE);
+	config->run.assembling = (struct assembly *)1;
+	assert_well();
+	config->run.assembling_since_ms = NOW - MINUTE;
+	assert_well();
+}
+
+static void assembly__for_longer_than_a_minute__is_stuck(void **state)
+{
+	(void)state;
+	run_since(10 * MINUTE);
+	config->run.assembling = (struct assembly *)1;
+	config->run.assembling_since_ms = NOW - MINUTE - 1;
+	assert_string_equal(
+		config_stuck(config, NOW), "the checks have not ended with a version for a minute");
+}
+
 static void checks__that_wait_for_their_thread__are_well(void **state)
 {
 	(void)state;
@@ -306,6 +326,8 @@ int main(void)
 		TEST(publication__that_waits_for_the_worker__is_well),
 		TEST(publication__that_the_worker_has_for_longer_than_a_minute__is_stuck),
 		TEST(trial__within_its_time_and_the_grace_of_two_programs__is_well),
+		TEST(assembly__that_waits_for_its_thread__is_well),
+		TEST(assembly__for_longer_than_a_minute__is_stuck),
 		TEST(checks__that_wait_for_their_thread__are_well),
 		TEST(trial__has_the_time_of_both_programs),
 		TEST(in_line__within_its_minute__is_well),

@@ -199,6 +199,49 @@ static void sync__that_fails__is_said(void **state)
 	assert_logged("the state file is not on the disk: a power cut may lose it");
 }
 
+static void publication__whose_snapshot_fails__confirms_nothing_to_readers(void **state)
+{
+	uint64_t confirmed_ms;
+
+	(void)state;
+	begin("");
+	confirmed_ms = image_confirmed_ms(core.config->current.image);
+	assert_int_not_equal(confirmed_ms, 0);
+	world_advance(MINUTE);
+	snapshot_is_blocked();
+	pull_of("n: 2\n");
+	assert_outcome(CONFIG_FAILED);
+	assert_int_equal(image_confirmed_ms(core.config->current.image), confirmed_ms);
+	snapshot_is_free();
+	pull();
+	assert_generation(2);
+	assert_int_equal(image_confirmed_ms(core.config->current.image), world.now_ms);
+}
+
+static int fsyncs;
+
+static int fail_first_fsync(int fd)
+{
+	(void)fd;
+	if (fsyncs++)
+		return 0;
+	errno = EIO;
+	return -1;
+}
+
+static void sync__of_a_state_file_that_fails__leaves_the_ledger_its_own(void **state)
+{
+	(void)state;
+	begin("");
+	operator_pins(0);
+	world.sys.fsync = fail_first_fsync;
+	fsyncs = 0;
+	publishing_sync(core.config, PUBLISHING_STATE | PUBLISHING_LEDGER);
+	world_turn();
+	assert_logged("the state file is not on the disk: a power cut may lose it");
+	assert_int_equal(fsyncs, 3); /* the ledger, and its directory */
+}
+
 static void sync__without_a_descriptor__is_made_after_the_next_pull(void **state)
 {
 	(void)state;
@@ -830,7 +873,9 @@ int main(void)
 		CORE_TEST_DISK(file_touched__while_the_disk_has_a_version__is_healed_after_it),
 		CORE_TEST(state_file__in_memory__is_never_synced),
 		CORE_TEST_DISK(ledger__is_brought_to_the_disk_by_the_worker),
+		CORE_TEST(publication__whose_snapshot_fails__confirms_nothing_to_readers),
 		CORE_TEST_DISK(sync__that_fails__is_said),
+		CORE_TEST_DISK(sync__of_a_state_file_that_fails__leaves_the_ledger_its_own),
 		CORE_TEST_DISK(sync__without_a_descriptor__is_made_after_the_next_pull),
 		CORE_TEST_DISK(start__that_may_be_lost_by_a_power_cut__is_said),
 		CORE_TEST_DISK(strict__writes_the_ledger_to_the_disk_at_once),

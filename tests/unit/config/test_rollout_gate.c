@@ -22,6 +22,16 @@ static void rollout_fails(enum pull_outcome outcome, enum kind_cause cause, cons
 	page_fails("/rollout.yaml", outcome, cause, why);
 }
 
+/* The rollout's server is to blame, for that. */
+static void assert_blamed(enum kind_cause cause)
+{
+	char url[CONFIG_URL];
+
+	assert_int_equal(core_status().cause, cause);
+	config_failed_url(core.config, url);
+	assert_string_equal(url, "http://server/rollout.yaml");
+}
+
 static void rollout__that_is_not_there__lets_every_host_take_it(void **state)
 {
 	(void)state;
@@ -294,6 +304,7 @@ static void rollout__that_does_not_answer__ends_the_run_at_its_limit(void **stat
 	world.holds = true;
 	world_advance(11 * SECOND);
 	assert_error("request timed out after 10s");
+	assert_blamed(KIND_CAUSE_TIMEOUT);
 	assert_shows("n: 1\n");
 	world.holds = false;
 	pull();
@@ -314,6 +325,7 @@ static void rollout__without_a_slot__ends_the_run(void **state)
 	loop_timer_cancel(&world.loop, &core.config->run.limit);
 	world_turn();
 	assert_error("no slot came in time");
+	assert_blamed(KIND_CAUSE_OVERLOADED);
 	assert_false(core_status().running);
 	world.busy = false;
 }
@@ -392,6 +404,20 @@ static void rollout__that_is_wrong__says_where(void **state)
 		"rollout document /rollout.yaml: it is not what its "
 		"server says: SHA-256 is 0123");
 	assert_int_equal(core_status().supervisor->count[SUPERVISOR_FAILED], 2);
+}
+
+static void rollout__that_is_invalid_after_a_full_disk__is_no_fault_of_this_host(void **state)
+{
+	(void)state;
+	begin();
+	rollout_says("percent: 100\n");
+	disk_fails(CALL_RENAME, 1, false, ENOSPC);
+	pull_of("n: 2\n");
+	assert_int_equal(core_status().cause, KIND_CAUSE_HOST);
+	rollout_says("percent: many\n");
+	pull();
+	assert_error("/rollout.yaml");
+	assert_int_equal(core_status().cause, KIND_CAUSE_NONE);
 }
 
 static void rollout__whose_server_fails__has_its_cause(void **state)
@@ -482,6 +508,7 @@ int main(void)
 		CORE_TEST(rollout__that_holds_and_comes__is_logged),
 		CORE_TEST(rollout__of_the_largest_size__is_read),
 		CORE_TEST(rollout__that_is_wrong__says_where),
+		CORE_TEST(rollout__that_is_invalid_after_a_full_disk__is_no_fault_of_this_host),
 		CORE_TEST(rollout__whose_server_fails__has_its_cause),
 		CORE_TEST(rollout__without_a_slot__is_rejected_at_the_limit),
 		CORE_TEST(rollout__that_does_not_answer__is_given_up),

@@ -444,10 +444,49 @@ static void failure__of_this_host_after_one_of_the_server__is_of_this_host(void 
 	assert_int_equal(core_status().cause, KIND_CAUSE_NOT_FOUND);
 }
 
+static void wrong_digest__after_a_failure_of_the_server__has_not_its_cause(void **state)
+{
+	char url[CONFIG_URL];
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("");
+	server_is_down();
+	pull();
+	assert_int_equal(core_status().cause, KIND_CAUSE_UNREACHABLE);
+	server_has("n: 2\n");
+	world_find_page("/web.yaml")->mismatch = "SHA-256 is 0123";
+	pull();
+	assert_error("is not what its server says");
+	assert_int_equal(core_status().cause, KIND_CAUSE_NONE);
+	config_failed_url(core.config, url);
+	assert_string_equal(url, "");
+}
+
+static void rejection__between_two_runs__has_not_the_cause_of_the_last_one(void **state)
+{
+	char why[FILE_WHY];
+
+	(void)state;
+	server_has("n: 1\n");
+	agent_starts("guard: {require: [n]}");
+	operator_pins(0);
+	pull_of("m: 2\n");
+	server_is_down();
+	pull();
+	assert_int_equal(core_status().cause, KIND_CAUSE_UNREACHABLE);
+	assert_int_equal(config_unpin(core.config, "ann", why), 0); /* its pull has not begun */
+	assert_rejected(REJECTED_BY_GUARD, "n");
+	assert_int_equal(core_status().cause, KIND_CAUSE_NONE);
+	server_recovers();
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		CORE_TEST(failure__of_this_host_after_one_of_the_server__is_of_this_host),
+		CORE_TEST(wrong_digest__after_a_failure_of_the_server__has_not_its_cause),
+		CORE_TEST(rejection__between_two_runs__has_not_the_cause_of_the_last_one),
 		CORE_TEST(waiter__hears_of_the_run_that_begins_after_it),
 		CORE_TEST(waiter__hears_only_when_the_version_is_published),
 		CORE_TEST(waiter__of_any_end__hears_of_changes_too),

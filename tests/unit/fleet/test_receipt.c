@@ -15,7 +15,7 @@
 
 #include "base/hash.h"
 #include "pull/kinds/kind.h"
-#include "fleet/roster.h"
+#include "fleet/roster_sum.h"
 #include "tests/unit/fixture/fault_memory.h"
 #include "tests/unit/fixture/model_random.h"
 

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 
 #include <cmocka.h>
@@ -29,6 +30,17 @@
 #define MOST 200000 /* flips, then a reader starves */
 
 static struct sys sys;
+static int link_error; /* that a disk gives for ..data; 0 = none */
+
+/* Instead of libc's. */
+ssize_t readlinkat(int dir, const char *path, char *text, size_t size)
+{
+	if (link_error && strcmp(path, "..data") == 0) {
+		errno = link_error;
+		return -1;
+	}
+	return syscall(SYS_readlinkat, dir, path, text, size);
+}
 
 /* ---- sets ---- */
 
@@ -86,6 +98,7 @@ static void publish_well(struct place *p, const struct set *s, uint64_t generati
 static void place_init(struct place *p, const char *base)
 {
 	memset(&fault, 0, sizeof(fault));
+	link_error = 0;
 	sys = fault_table();
 	scratch_open(p->dir, base);
 	place_open(p);
@@ -430,6 +443,24 @@ static void publish__with_foreign_data__is_refused_and_so_is_open(void **state)
 		assert_int_equal(unlink(path_of(&p, "..data")), 0);
 	}
 	publish_well(&p, &new_set, 1);
+	place_fini(&p);
+}
+
+static void publish__where_the_link_cannot_be_read__says_why(void **state)
+{
+	char why[FILE_WHY] = "";
+	struct file_set *f = NULL;
+	struct place p;
+
+	(void)state;
+	place_init(&p, scratch_memory());
+	publish_well(&p, &old_set, 1);
+	link_error = EIO;
+	expect_refused(&p, &new_set, -EIO, "/..data: Input/output error");
+	assert_int_equal(file_set_open(&sys, p.dir, &f, why), -EIO);
+	link_error = 0;
+	assert_null(strstr(why, "exists"));
+	publish_well(&p, &new_set, 2);
 	place_fini(&p);
 }
 
@@ -1480,6 +1511,7 @@ int main(void)
 		cmocka_unit_test(
 			publish__with_something_else_in_the_way__says_so_and_touches_nothing),
 		cmocka_unit_test(publish__with_foreign_data__is_refused_and_so_is_open),
+		cmocka_unit_test(publish__where_the_link_cannot_be_read__says_why),
 		cmocka_unit_test(publish__of_bad_names__names_them),
 		cmocka_unit_test(open__in_bad_places__says_what_to_do),
 		cmocka_unit_test(open__after_a_crash__puts_right_what_is_left_and_no_more),

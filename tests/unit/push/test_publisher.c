@@ -662,6 +662,31 @@ static void ipc__where_another_publishes__is_refused_until_it_ends(void **state)
 	open_publisher(ipc, NULL);
 }
 
+/* Of a service manager, say: libzmq would remove it. */
+static void ipc__where_a_socket_of_another_kind_is_bound__is_refused_and_it_is_kept(void **state)
+{
+	static const int kinds[] = {SOCK_DGRAM, SOCK_SEQPACKET};
+	const struct publisher_options options = {0};
+	struct sockaddr_un at = {.sun_family = AF_UNIX};
+	struct publisher *p = NULL;
+	char why[CURVE_WHY];
+
+	(void)state;
+	snprintf(at.sun_path, sizeof(at.sun_path), "%s", ipc + strlen("ipc://"));
+	for (size_t i = 0; i < sizeof(kinds) / sizeof(kinds[0]); i++) {
+		int fd = socket(AF_UNIX, kinds[i] | SOCK_CLOEXEC, 0);
+
+		assert_int_equal(bind(fd, (const struct sockaddr *)&at, sizeof(at)), 0);
+		assert_int_equal(publisher_open(&sys_real, ipc, &options, &p, why), -EADDRINUSE);
+		assert_null(p);
+		assert_non_null(strstr(why, "Address already in use"));
+		assert_int_equal(access(at.sun_path, F_OK), 0);
+		close(fd);
+		assert_int_equal(unlink(at.sun_path), 0);
+	}
+	open_publisher(ipc, NULL);
+}
+
 #define CASE(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 
 int main(void)
@@ -684,6 +709,7 @@ int main(void)
 		CASE(publisher__that_may_not_set_its_scheduling__says_so),
 		CASE(ipc__where_a_file_lies__is_refused_and_the_file_kept),
 		CASE(ipc__where_another_publishes__is_refused_until_it_ends),
+		CASE(ipc__where_a_socket_of_another_kind_is_bound__is_refused_and_it_is_kept),
 	};
 
 	return cmocka_run_group_tests_name("publisher", tests, NULL, NULL);

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "settings/settings.h"
-#include "settings/value.h"
+#include "settings/form.h"
 #include "tests/unit/fixture/scratch.h"
 
 static char dir[SCRATCH_PATH], said[16384];

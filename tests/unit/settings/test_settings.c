@@ -25,6 +25,7 @@
 #include "crypto/minisign.h"
 #include "settings/settings.h"
 #include "tests/unit/fixture/source.h"
+#include "settings/form.h"
 #include "settings/value.h"
 
 #define COUNT(array) (sizeof(array) / sizeof((array)[0]))

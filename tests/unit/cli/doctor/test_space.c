@@ -133,7 +133,7 @@ static void directory__that_cannot_be_looked_at__is_told_from_one_that_is_none(v
 	} rows[] = {
 		{-ENOENT, 0, true, DIR_MISSING, ""},
 		{-EACCES, 0, false, DIR_UNKNOWN,
-			"note /p: state_dir: you may not look at it -> " HELP_US "\n"},
+			"note /p: state_dir: you may not look at it -> " DOCTOR_HELP_US "\n"},
 		{-EACCES, 0, true, DIR_UNKNOWN,
 			"error /p: state_dir: Permission denied -> make it, or name another one\n"},
 		{-EIO, 0, false, DIR_UNKNOWN,
