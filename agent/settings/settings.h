@@ -140,7 +140,8 @@ struct settings_server {
 /* One document of those that a config is made of. */
 struct settings_layer {
 	char *from;    /* the name of the server; NULL = made from a url */
-	char *path;    /* behind the server's url; begins with '/', unless the url had no path */
+	char *path;    /* behind the server's url; begins with '/', unless the url had no path; in
+			  the config's url, where there is one */
 	size_t server; /* index */
 	bool optional; /* its absence (404) is an empty mapping; in a set of files, no file */
 	char *as;      /* the name of the file in a set of files; else NULL */
@@ -221,7 +222,7 @@ struct settings_config {
 	unsigned backoff_bound;      /* 10 */
 	uint64_t interval_ms;        /* 30 s */
 	uint64_t timeout_ms;         /* 10 s */
-	char *topic;                 /* the name */
+	char *topic;                 /* the name, and the same text */
 	uint64_t push_spread_ms;     /* 0; a message may name a longer one */
 	uint64_t push_min_ms;        /* 100 ms between pulls that messages cause */
 	char *file;                  /* absolute path; NULL = none, only a snapshot, or dir */

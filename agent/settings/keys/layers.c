@@ -280,6 +280,11 @@ static void add_origin_server(struct loader *l, const struct settings_config *c)
 }
 
 /* The one document of a config with a plain url, from the last server. */
+static char *path_in_url(const struct settings_config *c)
+{
+	return c->url + path_start(c->url);
+}
+
 static void add_plain(struct loader *l, struct settings_config *c)
 {
 	c->layers = loader_room(l, NULL, 0, sizeof(*c->layers));
@@ -288,7 +293,7 @@ static void add_plain(struct loader *l, struct settings_config *c)
 	c->layer_count = 1;
 	c->layers->type = c->type;
 	c->layers->server = l->s->server_count - 1;
-	c->layers->path = loader_copy(l, c->url + path_start(c->url));
+	c->layers->path = path_in_url(c);
 }
 
 /* Configs with a plain url, by origin. */
@@ -383,6 +388,8 @@ static void layer_fini(struct settings_layer *layer)
 
 void settings_layers_fini(struct settings_config *c)
 {
+	if (c->url && c->layers && c->layers->path == path_in_url(c))
+		c->layers->path = NULL;
 	for (size_t i = 0; i < c->layer_count; i++)
 		layer_fini(&c->layers[i]);
 	free(c->layers);

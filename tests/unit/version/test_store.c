@@ -485,9 +485,8 @@ static void state_directory__of_a_path_that_is_too_long__says_so(void **state)
 		why[0] = '\0';
 		assert_int_equal(store_open(&sys_real, path, "web", 10, &s, why), -ENAMETOOLONG);
 		assert_null(s);
-		assert_true(why[0]);
-		if (len >= PATH_MAX)
-			assert_ptr_equal(strstr(why, "cannot use the state directory /ddd"), why);
+		assert_non_null(strstr(why, "File name too long"));
+		assert_non_null(strstr(why, " /ddd"));
 		path[len] = 'd';
 	}
 }
