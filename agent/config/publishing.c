@@ -204,26 +204,23 @@ static bool is_large_publication(const struct publication *p)
 static void log_published(struct config *c, const struct publication *p)
 {
 	const struct version *v = &c->current.version;
-	bool pulled = strcmp(v->origin, "pull") == 0;
-	bool comes = pulled && c->step.decision.row == ROW_LATEST_IS_PUBLISHED;
+	bool comes = !v->origin && c->step.decision.row == ROW_LATEST_IS_PUBLISHED;
 
 	if (!c->step.quiet)
 		log_info("published", "config", c->settings->name, "generation",
 			LOG_U64(v->generation), "version", VERSION_TEXT(v), "bytes",
 			LOG_U64(p->text_len), "file", settings_place(c->settings), "origin",
-			pulled ? NULL : v->origin, "cause",
-			comes ? version_cause_name(v->cause) : NULL, "by", comes ? v->by : NULL);
+			v->origin, "cause", comes ? version_cause_name(v->cause) : NULL, "by",
+			comes ? v->by : NULL);
 }
 
 /* But for a repair, which is noted with its cause, and the first pull, which the history has. */
 static void note_published_event(struct config *c)
 {
 	const struct version *v = &c->current.version;
-	bool pulled = strcmp(v->origin, "pull") == 0;
-
 	if (c->step.decision.action != ACTION_HEAL && v->cause != CAUSE_START)
 		events_note(c, EVENT_PUBLISHED, version_cause_name(v->cause),
-			pulled ? v->by : v->origin);
+			v->origin ? v->origin : v->by);
 }
 
 /* What follows from the version is in the ledger; the guard compared with the one before. */

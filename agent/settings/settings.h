@@ -139,13 +139,13 @@ struct settings_server {
 
 /* One document of those that a config is made of. */
 struct settings_layer {
-	char *from;    /* the name of the server; NULL = made from a url */
-	char *path;    /* behind the server's url; begins with '/', unless the url had no path; in
-			  the config's url, where there is one */
-	size_t server; /* index */
-	bool optional; /* its absence (404) is an empty mapping; in a set of files, no file */
-	char *as;      /* the name of the file in a set of files; else NULL */
+	char *from;      /* the name of the server; NULL = made from a url */
+	char *path;      /* behind the server's url; begins with '/', unless the url had no path; in
+			    the config's url, where there is one */
+	char *as;        /* the name of the file in a set of files; else NULL */
+	unsigned server; /* index */
 	enum settings_type type; /* the config's; in a set of files never AUTO: by as's ending */
+	bool optional; /* its absence (404) is an empty mapping; in a set of files, no file */
 };
 
 struct settings_command {    /* never by a shell */
@@ -260,7 +260,7 @@ struct settings_label {
 /* Where the agent writes its receipts. */
 struct settings_report {
 	char *from;      /* the name of an etcd server; NULL = nowhere */
-	size_t server;   /* index */
+	unsigned server; /* index */
 	char *prefix;    /* of the keys: /pullet/agents/ */
 	char *host;      /* the name of this host there; NULL = gethostname() */
 	uint64_t ttl_ms; /* 60 s: after that a silent agent is forgotten */

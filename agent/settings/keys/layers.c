@@ -162,7 +162,7 @@ static const struct settings_server *nearest_server(const struct settings *s, co
 }
 
 bool settings_find_server(
-	struct loader *l, const char *name, struct place place, size_t *ret_server)
+	struct loader *l, const char *name, struct place place, unsigned *ret_server)
 {
 	const struct settings *s = l->s;
 	const struct settings_server *like;
@@ -170,7 +170,7 @@ bool settings_find_server(
 
 	for (size_t i = 0; i < s->server_count; i++) {
 		if (s->servers[i]->name && strcmp(s->servers[i]->name, name) == 0) {
-			*ret_server = i;
+			*ret_server = (unsigned)i;
 			return true;
 		}
 	}
@@ -292,7 +292,7 @@ static void add_plain(struct loader *l, struct settings_config *c)
 		return;
 	c->layer_count = 1;
 	c->layers->type = c->type;
-	c->layers->server = l->s->server_count - 1;
+	c->layers->server = (unsigned)l->s->server_count - 1;
 	c->layers->path = path_in_url(c);
 }
 

@@ -42,7 +42,6 @@ static uint64_t now_ms(void)
 static void fill_version(struct version *v, uint64_t generation, const char *etag, const char *sha)
 {
 	v->generation = generation;
-	v->origin = strdup("pull");
 	v->parts = calloc(1, sizeof(*v->parts));
 	assert_int_equal(part_init(v->parts, "http://h/web", etag, "", "yaml"), 0);
 	v->part_count = 1;
