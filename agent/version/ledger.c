@@ -69,7 +69,7 @@ static void entry_fini(void *entry, const struct field *fields)
 
 /* One entry more at the end of a list, which has room for `max` when it has any: zeroed; or NULL.
  */
-static void *append_entry(void **list, size_t *count, size_t max, size_t size)
+static void *append_entry(void **list, unsigned *count, size_t max, size_t size)
 {
 	if (!*list)
 		*list = calloc(max, size);
@@ -77,7 +77,7 @@ static void *append_entry(void **list, size_t *count, size_t max, size_t size)
 }
 
 static void remove_entry(
-	void *list, size_t *count, size_t size, size_t i, const struct field *fields)
+	void *list, unsigned *count, size_t size, size_t i, const struct field *fields)
 {
 	char *at = (char *)list + i * size;
 
@@ -139,7 +139,7 @@ static void append_list(const char *name, const void *list, size_t count, size_t
 	json_writer_end_array(out);
 }
 
-static int parse_entries(const struct node *root, const char *name, void **list, size_t *count,
+static int parse_entries(const struct node *root, const char *name, void **list, unsigned *count,
 	size_t max, size_t size, const struct field *fields)
 {
 	const struct node *n = node_find(root, name);
@@ -205,6 +205,12 @@ static int parse_revs(const struct node *root, struct ledger *l)
 	return 0;
 }
 
+static int parse_suspension(const struct node *map, struct ledger *l)
+{
+	l->suspension = calloc(1, sizeof(*l->suspension));
+	return l->suspension ? parse_entry(map, pin_fields, l->suspension) : -ENOMEM;
+}
+
 static int parse_members(const struct node *root, struct ledger *l)
 {
 	const struct node *pin = node_find(root, "pin"),
@@ -215,7 +221,7 @@ static int parse_members(const struct node *root, struct ledger *l)
 	if (r == 0 && pin)
 		r = parse_entry(pin, pin_fields, &l->pin);
 	if (r == 0 && suspension)
-		r = parse_entry(suspension, pin_fields, &l->suspension);
+		r = parse_suspension(suspension, l);
 	if (r == 0)
 		r = parse_entries(root, "verdicts", &verdicts, &l->verdict_count,
 			LEDGER_MAX_VERDICTS, sizeof(*l->verdicts), verdict_fields);
@@ -330,9 +336,9 @@ int ledger_write(const struct ledger *l, struct buffer *out)
 		json_writer_member(out, "pin");
 		append_members(&l->pin, pin_fields, out);
 	}
-	if (l->suspension.by) {
+	if (l->suspension) {
 		json_writer_member(out, "suspension");
-		append_members(&l->suspension, pin_fields, out);
+		append_members(l->suspension, pin_fields, out);
 	}
 	append_list("verdicts", l->verdicts, l->verdict_count, sizeof(*l->verdicts), verdict_fields,
 		out);
@@ -380,7 +386,7 @@ void ledger_free(struct ledger *l)
 	while (l->override_count)
 		remove_override(l, l->override_count - 1);
 	entry_fini(&l->pin, pin_fields);
-	entry_fini(&l->suspension, pin_fields);
+	ledger_resume(l);
 	free(l->verdicts);
 	free(l->overrides);
 	free(l->revs);
@@ -533,12 +539,29 @@ bool ledger_unpin(struct ledger *l)
 
 int ledger_suspend(struct ledger *l, int64_t until_ms, const char *by, const char *reason)
 {
-	return set_pin(&l->suspension, until_ms, by, reason, "");
+	struct ledger_pin new = {NULL};
+	int r = set_pin(&new, until_ms, by, reason, "");
+
+	if (r)
+		return r;
+	if (!l->suspension)
+		l->suspension = calloc(1, sizeof(*l->suspension));
+	if (!l->suspension) {
+		end_pin(&new);
+		return -ENOMEM;
+	}
+	end_pin(l->suspension);
+	*l->suspension = new;
+	return 0;
 }
 
 bool ledger_resume(struct ledger *l)
 {
-	return end_pin(&l->suspension);
+	bool was = l->suspension && end_pin(l->suspension);
+
+	free(l->suspension);
+	l->suspension = NULL;
+	return was;
 }
 
 int ledger_override(struct ledger *l, const char *key, const char *value, int64_t until_ms,
@@ -600,7 +623,7 @@ bool ledger_expire(struct ledger *l, int64_t now_ms, bool *ret_overrides)
 		}
 	if (l->pin.by && l->pin.until_ms <= now_ms)
 		some = ledger_unpin(l);
-	if (l->suspension.by && l->suspension.until_ms <= now_ms)
+	if (l->suspension && l->suspension->until_ms <= now_ms)
 		some = ledger_resume(l);
 	return some;
 }
@@ -609,8 +632,8 @@ int64_t ledger_next_expiry(const struct ledger *l)
 {
 	int64_t next_ms = l->pin.by ? l->pin.until_ms : LEDGER_FOREVER;
 
-	if (l->suspension.by && l->suspension.until_ms < next_ms)
-		next_ms = l->suspension.until_ms;
+	if (l->suspension && l->suspension->until_ms < next_ms)
+		next_ms = l->suspension->until_ms;
 	for (size_t i = 0; i < l->override_count; i++)
 		if (l->overrides[i].until_ms < next_ms)
 			next_ms = l->overrides[i].until_ms;
@@ -622,7 +645,7 @@ int64_t ledger_next_expiry(const struct ledger *l)
 static void swap_overrides(struct ledger *a, struct ledger *b)
 {
 	struct ledger_override *overrides = a->overrides;
-	size_t count = a->override_count;
+	unsigned count = a->override_count;
 
 	a->overrides = b->overrides;
 	a->override_count = b->override_count;
