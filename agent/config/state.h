@@ -41,7 +41,6 @@ struct run_result {
 
 /* Owner: run.c. Knows no version; a crash forgets it. */
 struct run {
-	enum run_state state;
 	uint64_t number;
 	struct run_result result;
 	struct trigger trigger;
@@ -65,7 +64,6 @@ struct run {
 	struct outage *outage; /* of the failure that is reported next; NULL = none */
 	struct config_waiter *waiters;
 	struct watched_layer *watched; /* one for each layer; NULL = none is */
-	size_t watched_count;
 	uint64_t watch_changes;
 	/* when the run began: */
 	uint64_t wanted;   /* the promise of the last push */
@@ -79,6 +77,8 @@ struct run {
 	bool force;                 /* asked for the next run, */
 	bool forced;                /* and for this one */
 	unsigned repulls;           /* for the last of watch_changes */
+	unsigned watched_count;
+	enum run_state state;
 	bool bootstrapping;
 	bool soon;   /* the run ended at its limit, but another address is ready */
 	bool moved;  /* something new came since a promise was kept: it may be newer than it */
@@ -236,14 +236,14 @@ struct status {
 struct config {
 	const struct config_env *env;
 	const struct settings_config *settings;
-	size_t place;               /* in the agent's list */
-	enum situation_mode mode;   /* retiring: nothing begins */
 	void (*retired)(void *arg); /* NULL = not retiring, or no caller waits */
 	void *retired_arg;
 	struct config_task *tasks; /* on the checks' thread */
 	struct kept_layers *kept;  /* lent to a version that is on it; NULL = none */
-	bool settling;             /* config_settle() is at work */
+	unsigned place;            /* in the agent's list */
 	unsigned resting;          /* rows, as bits */
+	enum situation_mode mode;  /* retiring: nothing begins */
+	bool settling;             /* config_settle() is at work */
 	struct run run;
 	struct latest latest;
 	struct decisions decisions;

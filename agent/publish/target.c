@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/page.h"
 #include "files/name_case.h"
 #include "files/trusted.h"
 
@@ -21,7 +22,7 @@ struct identity { /* of the file as it was published; any change shows in one of
 	mode_t mode;
 	uid_t uid;
 	gid_t gid;
-	struct timespec mtime, ctime;
+	uint64_t mtime_ns, ctime_ns;
 };
 
 struct target {
@@ -147,8 +148,8 @@ static bool read_identity(const struct target *t, int dir, struct identity *ret)
 	ret->mode = st.st_mode & 07777;
 	ret->uid = st.st_uid;
 	ret->gid = st.st_gid;
-	ret->mtime = st.st_mtim;
-	ret->ctime = st.st_ctim;
+	ret->mtime_ns = page_time_ns(&st.st_mtim);
+	ret->ctime_ns = page_time_ns(&st.st_ctim);
 	return true;
 }
 
@@ -201,8 +202,7 @@ static bool is_untouched(const struct identity *now, const struct stat *written)
 {
 	return now->ino == written->st_ino && now->size == written->st_size &&
 	       now->mode == (written->st_mode & 07777) && now->uid == written->st_uid &&
-	       now->gid == written->st_gid && now->mtime.tv_sec == written->st_mtim.tv_sec &&
-	       now->mtime.tv_nsec == written->st_mtim.tv_nsec;
+	       now->gid == written->st_gid && now->mtime_ns == page_time_ns(&written->st_mtim);
 }
 
 int target_replace(struct target *t, int dir, const void *text, size_t len, char why[FILE_WHY])

@@ -57,8 +57,8 @@ struct version { /* the facts of one accepted version */
 	char *by;                /* the operator; NULL = none */
 	char sha256[DIGEST_HEX]; /* of the bytes of all parts */
 	unsigned char cause;     /* enum version_cause; here there is a byte to spare */
+	unsigned part_count;     /* 1 to VERSION_MAX_PARTS */
 	char *origin;            /* the request and its user; NULL: a pull */
-	size_t part_count;       /* 1 to VERSION_MAX_PARTS */
 	struct part *parts;
 	size_t product_len; /* bytes in the body behind the parts: what a program or template made
 			     */
