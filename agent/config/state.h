@@ -164,12 +164,9 @@ struct current {
 	struct version *saved; /* its facts */
 	/* where a probe's rollback would go, as it was looked for last; 0 = nowhere */
 	uint64_t older;
-	enum decide_row saved_by; /* of this life's step; ROW_NONE: of an earlier life's */
-	int sync_error;
-	struct worker_job sync_job;
-	unsigned to_sync,
-		syncing; /* of enum publishing_file: to be brought to the disk next, and now */
-	uint64_t sync_generation; /* of the state file */
+	enum decide_row saved_by;   /* of this life's step; ROW_NONE: of an earlier life's */
+	unsigned to_sync;           /* of enum publishing_file: to be brought to the disk next */
+	struct state_sync *syncing; /* on the worker; NULL = none */
 	uint64_t repeated; /* a generation with the same bytes, to be pruned then; 0 = none */
 	struct file_watch_entry file_drift, image_drift;
 	struct file_watch_entry bytes_drift; /* until it reports; then from the next look on */
