@@ -25,10 +25,10 @@ enum supervisor_outcome {
 
 struct supervisor { /* read freely, written by the functions only */
 	uint64_t interval_ms, max_ms, delay_ms;
-	uint64_t count[SUPERVISOR_OUTCOMES]; /* runs ended, by outcome */
-	uint64_t late;                       /* results dropped */
 	uint64_t run;                        /* number of the latest run */
-	unsigned in_flight;                  /* gauge: 0 or 1 */
+	uint32_t count[SUPERVISOR_OUTCOMES]; /* runs ended, by outcome */
+	uint32_t late;                       /* results dropped */
+	bool in_flight;
 };
 
 /* interval_ms >= 1, bound >= 1; the product saturates. */

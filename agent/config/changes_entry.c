@@ -147,7 +147,7 @@ static int compare_publication(struct changes_entry *e, struct config *config, c
 
 	if (r)
 		return r;
-	e->origin = strdup(after->version.origin);
+	e->origin = strdup(version_origin(&after->version));
 	if (e->from)
 		r = load_effective(config, e->from, &before, why);
 	if (r == 0) {

@@ -388,6 +388,7 @@ void current_fini(struct config *c)
 	current_forget_saved(c);
 	free(c->current.repairs);
 	c->current.repairs = NULL;
+	free(c->current.syncing); /* the worker has stopped */
 	ledger_free(c->current.overrides);
 	free(c->current.unsigned_why);
 	target_close(c->current.target);

@@ -62,7 +62,7 @@ static void explain_current(const struct explanation *e)
 {
 	const struct config_status *s = &e->status;
 	const char *version = s->version->generation ? VERSION_TEXT(s->version) : NULL;
-	bool pulled = strcmp(s->version->origin ? s->version->origin : "", "pull") == 0;
+	bool pulled = !s->version->origin;
 	const char *by = pulled && s->version->cause == CAUSE_OPERATOR ? s->version->by : NULL;
 
 	if (s->version->generation)

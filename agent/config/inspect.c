@@ -118,7 +118,7 @@ void inspect_write_facts(struct buffer *out, const struct version *v)
 	json_writer_text(out, "by", v->by);
 	json_writer_number(out, "pulled_ms", (unsigned long long)v->pulled_ms);
 	json_writer_text(out, "sha256", v->sha256);
-	json_writer_text(out, "origin", v->origin);
+	json_writer_text(out, "origin", version_origin(v));
 	json_writer_begin_array(out, "urls");
 	for (size_t i = 0; i < v->part_count; i++) {
 		const struct part *p = &v->parts[i];

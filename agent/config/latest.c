@@ -208,9 +208,9 @@ static int load_stored(struct config *c, struct candidate *candidate, char why[F
 		return r;
 	candidate_drop_outputs(candidate);
 	free(candidate->version.origin);
-	candidate->version.origin = strdup("pull");
+	candidate->version.origin = NULL;
 	candidate->version.product_len = 0;
-	return candidate->version.origin ? 0 : -ENOMEM;
+	return 0;
 }
 
 int latest_lend(struct config *c, struct candidate **ret_candidate, char why[FILE_WHY])

@@ -150,7 +150,7 @@ size_t config_place(const struct config *c)
 
 void config_set_place(struct config *c, size_t place)
 {
-	c->place = place;
+	c->place = (unsigned)place;
 }
 
 const char *config_name(const struct config *c)

@@ -28,60 +28,72 @@ static int sync_ledger_file(struct config *c)
 	return r;
 }
 
+/* One visit of the worker; what comes meanwhile waits in to_sync. */
+struct state_sync {
+	struct worker_job job;
+	struct config *config;
+	unsigned files;      /* of enum publishing_file */
+	uint64_t generation; /* of the state file */
+	int error;
+};
+
 static void run_sync_job(struct worker_job *job)
 {
-	struct config *c =
-		(struct config *)((char *)job - offsetof(struct config, current.sync_job));
-	int r = 0, of_ledger = 0;
+	struct state_sync *j = (struct state_sync *)job;
+	struct config *c = j->config;
+	int of_ledger = 0;
 
 	c->step.on_worker_ms = c->env->sys->now_ms();
-	if (c->current.syncing & PUBLISHING_STATE)
-		r = store_sync(c->current.store, c->current.sync_generation);
-	if (c->current.syncing & PUBLISHING_LEDGER)
+	if (j->files & PUBLISHING_STATE)
+		j->error = store_sync(c->current.store, j->generation);
+	if (j->files & PUBLISHING_LEDGER)
 		of_ledger = sync_ledger_file(c);
-	c->current.sync_error = r ? r : of_ledger;
+	if (j->error == 0)
+		j->error = of_ledger;
 	c->step.on_worker_ms = 0;
-}
-
-void publishing_sync(struct config *c, unsigned files)
-{
-	if (files && store_in_memory(c->current.store))
-		return;
-	c->current.to_sync |= files;
-	if (c->current.syncing || !c->current.to_sync)
-		return;
-	c->current.syncing = c->current.to_sync;
-	c->current.to_sync = 0;
-	c->current.sync_generation = c->current.version.generation;
-	worker_submit(c->env->worker, &c->current.sync_job);
 }
 
 static void sync_job_done(struct worker_job *job)
 {
-	struct config *c =
-		(struct config *)((char *)job - offsetof(struct config, current.sync_job));
-	unsigned done = c->current.syncing;
-	bool again = file_error_is_ours(-c->current.sync_error);
+	struct state_sync *j = (struct state_sync *)job;
+	struct config *c = j->config;
+	bool again = file_error_is_ours(-j->error);
 
-	c->current.syncing = 0;
-	/* Nothing that is visible is lost: the file stays in the page cache, and the next
-	 * generation is a new file. */
-	if (c->current.sync_error)
+	c->current.syncing = NULL;
+	if (j->error) /* what is visible stays in the page cache; the next one is a new file */
 		log_warn(again ? "the state file is not on the disk yet: a power cut may lose it"
 			       : "the state file is not on the disk: a power cut may lose it",
-			"config", c->settings->name, "why", strerror(-c->current.sync_error));
-	else if (done & PUBLISHING_STATE &&
+			"config", c->settings->name, "why", strerror(-j->error));
+	else if (j->files & PUBLISHING_STATE &&
 		 !c->step.publishing) /* else the store is the worker's */
-		store_prune(c->current.store,
-			c->current.sync_generation == c->current.version.generation,
+		store_prune(c->current.store, j->generation == c->current.version.generation,
 			(uint64_t[]){c->decisions.ledger->proven, latest_generation(c),
 				c->current.version.generation},
 			3, c->current.repeated);
 	if (again)
-		c->current.to_sync |= done; /* at the end of the next run */
+		c->current.to_sync |= j->files; /* at the end of the next run */
 	else
 		publishing_sync(c, 0);
+	free(j);
 	config_finish_retiring(c);
+}
+
+void publishing_sync(struct config *c, unsigned files)
+{
+	struct state_sync *j;
+
+	if (files && store_in_memory(c->current.store))
+		return;
+	c->current.to_sync |= files;
+	if (c->current.syncing || !c->current.to_sync || !(j = malloc(sizeof(*j))))
+		return; /* without memory: at the end of the next run */
+	*j = (struct state_sync){.job = {.run = run_sync_job, .done = sync_job_done},
+		.config = c,
+		.files = c->current.to_sync,
+		.generation = c->current.version.generation};
+	c->current.to_sync = 0;
+	c->current.syncing = j;
+	worker_submit(c->env->worker, &j->job);
 }
 
 /* ---- the publication ---- */
@@ -204,26 +216,24 @@ static bool is_large_publication(const struct publication *p)
 static void log_published(struct config *c, const struct publication *p)
 {
 	const struct version *v = &c->current.version;
-	bool pulled = strcmp(v->origin, "pull") == 0;
-	bool comes = pulled && c->step.decision.row == ROW_LATEST_IS_PUBLISHED;
+	bool comes = !v->origin && c->step.decision.row == ROW_LATEST_IS_PUBLISHED;
 
 	if (!c->step.quiet)
 		log_info("published", "config", c->settings->name, "generation",
 			LOG_U64(v->generation), "version", VERSION_TEXT(v), "bytes",
 			LOG_U64(p->text_len), "file", settings_place(c->settings), "origin",
-			pulled ? NULL : v->origin, "cause",
-			comes ? version_cause_name(v->cause) : NULL, "by", comes ? v->by : NULL);
+			v->origin, "cause", comes ? version_cause_name(v->cause) : NULL, "by",
+			comes ? v->by : NULL);
 }
 
 /* But for a repair, which is noted with its cause, and the first pull, which the history has. */
 static void note_published_event(struct config *c)
 {
 	const struct version *v = &c->current.version;
-	bool pulled = strcmp(v->origin, "pull") == 0;
 
 	if (c->step.decision.action != ACTION_HEAL && v->cause != CAUSE_START)
 		events_note(c, EVENT_PUBLISHED, version_cause_name(v->cause),
-			pulled ? v->by : v->origin);
+			v->origin ? v->origin : v->by);
 }
 
 /* What follows from the version is in the ledger; the guard compared with the one before. */
@@ -388,5 +398,4 @@ void publishing_start(struct config *c)
 void publishing_init(struct config *c)
 {
 	c->step.publish_job = (struct worker_job){.run = run_publish_job, .done = publish_job_done};
-	c->current.sync_job = (struct worker_job){.run = run_sync_job, .done = sync_job_done};
 }

@@ -22,7 +22,7 @@ uint64_t schedule_expiry_ms(const struct config *c)
 
 bool config_suspended(const struct config *c)
 {
-	return c->decisions.ledger && c->decisions.ledger->suspension.by && !c->env->once;
+	return c->decisions.ledger && c->decisions.ledger->suspension && !c->env->once;
 }
 
 /* Hints wait for the floor, but not beyond the moment that set_due() or the interval has set; while

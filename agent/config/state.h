@@ -41,7 +41,6 @@ struct run_result {
 
 /* Owner: run.c. Knows no version; a crash forgets it. */
 struct run {
-	enum run_state state;
 	uint64_t number;
 	struct run_result result;
 	struct trigger trigger;
@@ -66,7 +65,6 @@ struct run {
 	struct outage *outage; /* of the failure that is reported next; NULL = none */
 	struct config_waiter *waiters;
 	struct watched_layer *watched; /* one for each layer; NULL = none is */
-	size_t watched_count;
 	uint64_t watch_changes;
 	/* when the run began: */
 	uint64_t wanted;   /* the promise of the last push */
@@ -80,6 +78,8 @@ struct run {
 	bool force;                 /* asked for the next run, */
 	bool forced;                /* and for this one */
 	unsigned repulls;           /* for the last of watch_changes */
+	unsigned watched_count;
+	enum run_state state;
 	bool bootstrapping;
 	bool soon;   /* the run ended at its limit, but another address is ready */
 	bool moved;  /* something new came since a promise was kept: it may be newer than it */
@@ -165,12 +165,9 @@ struct current {
 	struct version *saved; /* its facts */
 	/* where a probe's rollback would go, as it was looked for last; 0 = nowhere */
 	uint64_t older;
-	enum decide_row saved_by; /* of this life's step; ROW_NONE: of an earlier life's */
-	int sync_error;
-	struct worker_job sync_job;
-	unsigned to_sync,
-		syncing; /* of enum publishing_file: to be brought to the disk next, and now */
-	uint64_t sync_generation; /* of the state file */
+	enum decide_row saved_by;   /* of this life's step; ROW_NONE: of an earlier life's */
+	unsigned to_sync;           /* of enum publishing_file: to be brought to the disk next */
+	struct state_sync *syncing; /* on the worker; NULL = none */
 	uint64_t repeated; /* a generation with the same bytes, to be pruned then; 0 = none */
 	struct file_watch_entry file_drift, image_drift;
 	struct file_watch_entry bytes_drift; /* until it reports; then from the next look on */
@@ -237,14 +234,14 @@ struct status {
 struct config {
 	const struct config_env *env;
 	const struct settings_config *settings;
-	size_t place;               /* in the agent's list */
-	enum situation_mode mode;   /* retiring: nothing begins */
 	void (*retired)(void *arg); /* NULL = not retiring, or no caller waits */
 	void *retired_arg;
 	struct config_task *tasks; /* on the checks' thread */
 	struct kept_layers *kept;  /* lent to a version that is on it; NULL = none */
-	bool settling;             /* config_settle() is at work */
+	unsigned place;            /* in the agent's list */
 	unsigned resting;          /* rows, as bits */
+	enum situation_mode mode;  /* retiring: nothing begins */
+	bool settling;             /* config_settle() is at work */
 	struct run run;
 	struct latest latest;
 	struct decisions decisions;

@@ -292,7 +292,7 @@ static void fill_decisions(const struct config *c, struct config_status *s)
 	if (!c->decisions.ledger)
 		return;
 	s->pin = c->decisions.ledger->pin.by ? &c->decisions.ledger->pin : NULL;
-	s->suspension = config_suspended(c) ? &c->decisions.ledger->suspension : NULL;
+	s->suspension = config_suspended(c) ? c->decisions.ledger->suspension : NULL;
 	s->overrides = c->decisions.ledger->overrides;
 	s->override_count = c->decisions.ledger->override_count;
 	s->verdicts = c->decisions.ledger->verdicts;

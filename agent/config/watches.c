@@ -58,12 +58,12 @@ void watches_stop(struct config *c)
 /* A document that cannot be watched is pulled at the interval. */
 void watches_start(struct config *c)
 {
-	size_t n = c->settings->layer_count;
+	size_t n = c->settings->layer_count, count = n + (c->settings->rollout != NULL);
 
 	watches_stop(c); /* a ledger that was read late may say only now that it was suspended */
 	free(c->run.watched);
-	c->run.watched = c->env->watcher ? calloc(n + 1, sizeof(*c->run.watched)) : NULL;
-	for (size_t i = 0; c->run.watched && i < n + (c->run.rollout ? 1 : 0); i++) {
+	c->run.watched = c->env->watcher ? calloc(count, sizeof(*c->run.watched)) : NULL;
+	for (size_t i = 0; c->run.watched && i < count; i++) {
 		const struct settings_layer *layer =
 			i < n ? &c->settings->layers[i] : c->settings->rollout;
 		struct upstream *server = c->env->pull.servers[layer->server];
@@ -80,6 +80,10 @@ void watches_start(struct config *c)
 		c->run.watched_count += watch_add(c->env->watcher, settings,
 						upstream_session(server), &w->item) == 0;
 	}
+	if (c->run.watched_count)
+		return;
+	free(c->run.watched);
+	c->run.watched = NULL;
 }
 
 /* The run has followed all changes that watches reported before it began. */

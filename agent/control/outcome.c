@@ -53,7 +53,7 @@ void outcome_reply_generation(struct httpd_request *r, int status, struct config
 	json_writer_boolean(&b, "ok", true);
 	json_writer_text(&b, "name", config_name(config));
 	json_writer_number(&b, "generation", generation);
-	json_writer_text(&b, "origin", s.version->origin);
+	json_writer_text(&b, "origin", version_origin(s.version));
 	if (is_rollback(r)) {
 		write_overridden_keys(&s, &b);
 		explain_forward(config, &b);

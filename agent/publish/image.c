@@ -45,7 +45,7 @@ struct image {
 	bool known; /* what follows is of the file last published */
 	ino_t ino;
 	off_t size;
-	struct timespec mtime;
+	uint64_t mtime_ns;
 	_Atomic(void *) replaced, leaving; /* files that readers had, mapped; NULL = none */
 	struct prepared *prepared;         /* by image_prepare(); NULL = nothing is */
 	char name[];                       /* NAME.snap */
@@ -471,7 +471,7 @@ static void remember_image(struct image *i, const struct stat *st)
 	i->known = true;
 	i->ino = st->st_ino;
 	i->size = st->st_size;
-	i->mtime = st->st_mtim;
+	i->mtime_ns = page_time_ns(&st->st_mtim);
 }
 
 bool image_is_current(const struct image *i)
@@ -481,7 +481,7 @@ bool image_is_current(const struct image *i)
 	int dir = trusted_open_dir(i->sys, i->dir, TRUSTED_ANY, why); /* only looks */
 	bool same = i->known && dir >= 0 && fstatat(dir, i->name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
 		    st.st_ino == i->ino && st.st_size == i->size &&
-		    st.st_mtim.tv_sec == i->mtime.tv_sec && st.st_mtim.tv_nsec == i->mtime.tv_nsec;
+		    page_time_ns(&st.st_mtim) == i->mtime_ns;
 
 	if (dir >= 0)
 		i->sys->close(dir);

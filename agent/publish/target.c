@@ -6,10 +6,12 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "lib/page.h"
 #include "files/name_case.h"
 #include "files/trusted.h"
 
@@ -20,21 +22,35 @@ struct identity { /* of the file as it was published; any change shows in one of
 	mode_t mode;
 	uid_t uid;
 	gid_t gid;
-	struct timespec mtime, ctime;
+	uint64_t mtime_ns, ctime_ns;
 };
 
 struct target {
 	const struct sys *sys;
 	const struct settings_config *config;
-	char *dir;
-	const char *name; /* in config->file */
-	bool known;       /* identity is that of the last publication */
-	bool dir_synced;  /* the directory's name is on the disk */
-	bool in_memory;   /* the directory, when it was opened last */
+	bool known;      /* identity is that of the last publication */
+	bool dir_synced; /* the directory's name is on the disk */
+	bool in_memory;  /* the directory, when it was opened last */
 	struct identity identity;
 };
 
+/* The file's name in its directory. */
+static const char *target_name(const struct target *t)
+{
+	return strrchr(t->config->file, '/') + 1;
+}
+
 /* ---- the directory ---- */
+
+/* A path that is too long stays so, which those who open it say. */
+#define TARGET_DIR (PATH_MAX + 1)
+
+static void write_target_dir(const struct target *t, char ret_path[TARGET_DIR])
+{
+	int len = (int)(target_name(t) - 1 - t->config->file);
+
+	snprintf(ret_path, TARGET_DIR, "%.*s", len ? len : 1, t->config->file);
+}
 
 /* "BEFORE PATH: ADVICE", with the error's own remedy when there is no better advice. */
 static int explain_target(
@@ -50,11 +66,11 @@ static int explain_target(
 static int check_target_file(const struct target *t, int fd, char why[FILE_WHY])
 {
 	struct stat dir, st;
-	int r = name_case_check(t->sys, fd, t->name, why);
+	int r = name_case_check(t->sys, fd, target_name(t), why);
 
 	if (r)
 		return r;
-	if (fstatat(fd, t->name, &st, AT_SYMLINK_NOFOLLOW))
+	if (fstatat(fd, target_name(t), &st, AT_SYMLINK_NOFOLLOW))
 		return errno == ENOENT ? 0
 				       : explain_target(why, errno, "cannot look at",
 						 t->config->file, NULL);
@@ -72,9 +88,12 @@ static int check_target_file(const struct target *t, int fd, char why[FILE_WHY])
 
 int target_open_dir(struct target *t, char why[FILE_WHY])
 {
+	char path[TARGET_DIR];
 	bool made;
-	int r, fd = trusted_provide_dir(t->sys, t->dir, 0755, TRUSTED_FILE, &made, why);
+	int r, fd;
 
+	write_target_dir(t, path);
+	fd = trusted_provide_dir(t->sys, path, 0755, TRUSTED_FILE, &made, why);
 	if (fd < 0)
 		return fd;
 	t->dir_synced &= !made;
@@ -89,7 +108,6 @@ int target_open_dir(struct target *t, char why[FILE_WHY])
 int target_open(const struct sys *sys, const struct settings_config *config, struct sweep *sweep,
 	struct target **ret_target, char why[FILE_WHY])
 {
-	const char *slash = strrchr(config->file, '/');
 	struct target *t = calloc(1, sizeof(*t));
 	int fd;
 
@@ -99,19 +117,12 @@ int target_open(const struct sys *sys, const struct settings_config *config, str
 	}
 	t->sys = sys;
 	t->config = config;
-	t->name = slash + 1;
-	t->dir = strndup(config->file, slash > config->file ? (size_t)(slash - config->file) : 1);
-	if (!t->dir) {
-		free(t);
-		snprintf(why, FILE_WHY, "out of memory");
-		return -ENOMEM;
-	}
 	fd = target_open_dir(t, why);
 	if (fd < 0) {
 		target_close(t);
 		return fd;
 	}
-	sweep_clean(sweep, sys, fd, t->name);
+	sweep_clean(sweep, sys, fd, target_name(t));
 	sys->close(fd);
 	*ret_target = t;
 	return 0;
@@ -119,8 +130,6 @@ int target_open(const struct sys *sys, const struct settings_config *config, str
 
 void target_close(struct target *t)
 {
-	if (t)
-		free(t->dir);
 	free(t);
 }
 
@@ -130,7 +139,7 @@ static bool read_identity(const struct target *t, int dir, struct identity *ret)
 {
 	struct stat st;
 
-	if (fstatat(dir, t->name, &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
+	if (fstatat(dir, target_name(t), &st, AT_SYMLINK_NOFOLLOW) || !S_ISREG(st.st_mode))
 		return false;
 	memset(ret, 0, sizeof(*ret)); /* padding too: it is compared as bytes */
 	ret->dev = st.st_dev;
@@ -139,8 +148,8 @@ static bool read_identity(const struct target *t, int dir, struct identity *ret)
 	ret->mode = st.st_mode & 07777;
 	ret->uid = st.st_uid;
 	ret->gid = st.st_gid;
-	ret->mtime = st.st_mtim;
-	ret->ctime = st.st_ctim;
+	ret->mtime_ns = page_time_ns(&st.st_mtim);
+	ret->ctime_ns = page_time_ns(&st.st_ctim);
 	return true;
 }
 
@@ -155,7 +164,7 @@ static bool is_open_target_current(struct target *t, int dir, const void *text, 
 		return memcmp(&now, &t->identity, sizeof(now)) == 0;
 	if (!text || now.mode != c->mode || (c->uid != (uid_t)-1 && now.uid != c->uid) ||
 		(c->gid != (gid_t)-1 && now.gid != c->gid) ||
-		!file_holds(t->sys, dir, t->name, text, len))
+		!file_holds(t->sys, dir, target_name(t), text, len))
 		return false;
 	t->identity = now;
 	t->known = true;
@@ -164,10 +173,13 @@ static bool is_open_target_current(struct target *t, int dir, const void *text, 
 
 bool target_is_current(struct target *t, const void *text, size_t len)
 {
-	char why[FILE_WHY];
-	int dir = trusted_open_dir(t->sys, t->dir, TRUSTED_ANY, why); /* only looks */
-	bool current = dir >= 0 && is_open_target_current(t, dir, text, len);
+	char why[FILE_WHY], path[TARGET_DIR];
+	bool current;
+	int dir;
 
+	write_target_dir(t, path);
+	dir = trusted_open_dir(t->sys, path, TRUSTED_ANY, why); /* only looks */
+	current = dir >= 0 && is_open_target_current(t, dir, text, len);
 	if (dir >= 0)
 		t->sys->close(dir);
 	return current;
@@ -190,8 +202,7 @@ static bool is_untouched(const struct identity *now, const struct stat *written)
 {
 	return now->ino == written->st_ino && now->size == written->st_size &&
 	       now->mode == (written->st_mode & 07777) && now->uid == written->st_uid &&
-	       now->gid == written->st_gid && now->mtime.tv_sec == written->st_mtim.tv_sec &&
-	       now->mtime.tv_nsec == written->st_mtim.tv_nsec;
+	       now->gid == written->st_gid && now->mtime_ns == page_time_ns(&written->st_mtim);
 }
 
 int target_replace(struct target *t, int dir, const void *text, size_t len, char why[FILE_WHY])
@@ -204,7 +215,7 @@ int target_replace(struct target *t, int dir, const void *text, size_t len, char
 		.sync = !file_in_memory(dir),
 		.ret_written = &written,
 	};
-	int r = file_replace(t->sys, dir, t->name, text, len, &options, why);
+	int r = file_replace(t->sys, dir, target_name(t), text, len, &options, why);
 
 	if (r == 0 && options.sync && !t->dir_synced) { /* it may be new */
 		t->dir_synced = file_sync_parent(t->sys, dir, why) == 0;
@@ -214,6 +225,6 @@ int target_replace(struct target *t, int dir, const void *text, size_t len, char
 		/* somebody may have changed it already */
 		t->known = read_identity(t, dir, &t->identity) &&
 			   (is_untouched(&t->identity, &written) ||
-				   file_holds(t->sys, dir, t->name, text, len));
+				   file_holds(t->sys, dir, target_name(t), text, len));
 	return r;
 }

@@ -18,12 +18,11 @@
 
 struct pull_source {
 	struct pull *pull;
-	struct upstream *server;
-	struct upstream_task task;
-	const char *path;
-	char *made_path; /* of a signature */
+	struct upstream_task task; /* its server NULL: the part is absent */
+	char *path;
 	enum settings_type type;
 	bool optional;
+	bool path_made; /* of a signature; else it is the layer's */
 	struct exchange *exchange;
 	char *seen;     /* see pull_seen() */
 	uint64_t shown; /* hash of the ETag that the server showed in this run; 0 = none */
@@ -42,10 +41,10 @@ struct pull {
 	const struct pull_source *blamed;   /* the same of the last run that ended */
 	struct http_client_response *offer; /* NULL = none */
 	uint64_t offer_until_ms;
-	size_t left; /* parts that are not done */
+	unsigned left; /* parts that are not done */
+	unsigned count;
 	/* of the run, one for each source; NULL = released: idle configs have none */
 	struct pull_part *parts;
-	size_t count;
 	struct pull_source sources[];
 };
 
@@ -68,8 +67,9 @@ static const struct part *held_of_server(const struct pull_source *p)
 {
 	const struct part *held = held_part(p);
 
-	return held && !held->absent && upstream_find(p->server, held->url, p->path) >= 0 ? held
-											  : NULL;
+	return held && !held->absent && upstream_find(p->task.server, held->url, p->path) >= 0
+		       ? held
+		       : NULL;
 }
 
 /* ---- the end ---- */
@@ -79,12 +79,12 @@ static void cancel_part(struct pull_source *p)
 	struct exchange *x = p->exchange;
 
 	if (p->task.waiting)
-		upstream_withdraw(p->server, &p->task);
+		upstream_withdraw(p->task.server, &p->task);
 	if (!x)
 		return;
 	p->exchange = NULL;
 	exchange_cancel(x);
-	upstream_dropped(p->server);
+	upstream_dropped(p->task.server);
 }
 
 static void blame_source(struct pull_source *p)
@@ -143,7 +143,7 @@ static int take_document(struct pull_source *p, struct kind_answer *answer)
 	char url[1024];
 	int r;
 
-	snprintf(url, sizeof(url), "%s%s", upstream_url(p->server, &p->task), p->path);
+	snprintf(url, sizeof(url), "%s%s", upstream_url(p->task.server, &p->task), p->path);
 	r = part_init(&part->facts, url, answer->version, answer->last_modified,
 		part->signature ? "minisig" : names[answer->type]);
 	if (r == 0)
@@ -174,7 +174,7 @@ static int take_absence(struct pull_source *p)
 /* Records the version the server reported, for the watch. */
 static void record_seen(struct pull_source *p, const char *version)
 {
-	if (!upstream_settings(p->server)->watch)
+	if (!upstream_settings(p->task.server)->watch)
 		return;
 	free(p->seen);
 	p->seen = strdup(version);
@@ -225,8 +225,8 @@ static void answer_checked(
 		result->answer.cause = KIND_CAUSE_FORBIDDEN;
 	if (verdict == KIND_WHOLE)
 		result->answer.cause = KIND_CAUSE_ANSWER;
-	if (upstream_ended(p->server, &p->task, response)) {
-		upstream_retry(p->server, &p->task); /* within the same time limit */
+	if (upstream_ended(p->task.server, &p->task, response)) {
+		upstream_retry(p->task.server, &p->task); /* within the same time limit */
 	} else {
 		p->pull->overloaded |= response->status == 429 || response->status == 503;
 		take_verdict(p, verdict, &result->answer);
@@ -247,11 +247,11 @@ static void answer_received(
 static void request_not_sent(void *arg, enum kind_cause cause, const char *why)
 {
 	struct pull_source *p = arg;
-	bool elsewhere = upstream_deferred(p->server, &p->task);
+	bool elsewhere = upstream_deferred(p->task.server, &p->task);
 
 	p->exchange = NULL;
 	if (p->pull->running && cause == KIND_CAUSE_OVERLOADED && elsewhere)
-		upstream_retry(p->server, &p->task);
+		upstream_retry(p->task.server, &p->task);
 	else if (p->pull->running)
 		fail_pull(p, cause == KIND_CAUSE_HOST ? PULL_REJECTED : PULL_FAILED, cause, why);
 }
@@ -286,12 +286,12 @@ void pull_offer(struct pull *pull, const struct http_client_response *answer)
 static bool take_offer(struct pull_source *p)
 {
 	struct pull *pull = p->pull;
-	struct kind_place place = {.server = upstream_settings(p->server),
-		.base = upstream_url(p->server, &p->task),
+	struct kind_place place = {.server = upstream_settings(p->task.server),
+		.base = upstream_url(p->task.server, &p->task),
 		.path = p->path,
 		.type = p->type,
 		.held = held_of_server(p),
-		.max_bytes = upstream_settings(p->server)->max_bytes};
+		.max_bytes = upstream_settings(p->task.server)->max_bytes};
 	enum kind_verdict verdict = KIND_FAILED;
 	struct kind_answer answer;
 	bool taken;
@@ -324,18 +324,18 @@ static const struct exchange_calls exchange_calls = {
 static int start_exchange(struct pull_source *p, char why[FILE_WHY])
 {
 	const struct pull *pull = p->pull;
-	const char *base = upstream_url(p->server, &p->task);
+	const char *base = upstream_url(p->task.server, &p->task);
 	const struct part *held = held_of_server(p);
 	size_t len = strlen(base);
 	struct exchange_request request = {
-		.server = upstream_settings(p->server),
-		.session = upstream_session(p->server),
-		.backoff = upstream_backoff(p->server, &p->task),
+		.server = upstream_settings(p->task.server),
+		.session = upstream_session(p->task.server),
+		.backoff = upstream_backoff(p->task.server, &p->task),
 		.place = {.base = base,
 			.path = p->path,
 			.type = p->type,
 			.forced = pull->forced,
-			.max_bytes = upstream_settings(p->server)->max_bytes},
+			.max_bytes = upstream_settings(p->task.server)->max_bytes},
 		.timeout_ms = pull->config->timeout_ms + AFTER_LIMIT_MS,
 		.document = true,
 		.calls = &exchange_calls,
@@ -368,7 +368,7 @@ static int reset_parts(struct pull *pull)
 		pull->sources[i].shown = 0;
 		pull->parts[i].layer = i / each;
 		pull->parts[i].signature = i % each;
-		if (pull->sources[i].server)
+		if (pull->sources[i].task.server)
 			continue;
 		r = take_absence(&pull->sources[i]);
 		pull->left--;
@@ -401,9 +401,9 @@ static bool slot_ready(void *arg)
 		return false;
 	}
 	for (size_t i = 1; first && pull->running && i < pull->count; i++)
-		if (pull->sources[i].server)
+		if (pull->sources[i].task.server)
 			upstream_submit(
-				pull->sources[i].server, &pull->sources[i].task, UINT64_MAX);
+				pull->sources[i].task.server, &pull->sources[i].task, UINT64_MAX);
 	return true;
 }
 
@@ -435,9 +435,9 @@ static bool is_first_of_server(const struct pull_source *p)
 {
 	const struct pull_source *other;
 
-	if (!p->server || p->pull->instead)
+	if (!p->task.server || p->pull->instead)
 		return false;
-	for (other = p->pull->sources; other->server != p->server;)
+	for (other = p->pull->sources; other->task.server != p->task.server;)
 		other++;
 	return other == p;
 }
@@ -454,13 +454,13 @@ static bool set_up_part(struct pull *pull, size_t i, size_t layer, bool signatur
 		.slot_lost = slot_lost,
 		.arg = p,
 		.interval_ms = pull->config->interval_ms};
-	p->made_path = signature ? signature_path(l->path) : NULL;
-	p->path = signature ? p->made_path : l->path;
+	p->path_made = signature;
+	p->path = signature ? signature_path(l->path) : l->path;
 	p->type = signature ? SETTINGS_TYPE_BYTES : l->type;
 	p->optional = signature || l->optional; /* verify reports a missing signature */
 	if (server && upstream_join(server))
 		return false;
-	p->server = server;
+	p->task.server = server;
 	if (is_first_of_server(p))
 		upstream_outage(server)->configs++;
 	return p->path;
@@ -470,7 +470,7 @@ struct pull *pull_new(const struct pull_env *env, const struct settings_config *
 	const struct settings_layer *instead, const struct pull_calls *calls, void *arg)
 {
 	bool is_signed = config->verify.public_keys && (!instead || instead != config->rollout);
-	size_t each = is_signed ? 2 : 1, count = config->layer_count * each;
+	unsigned each = is_signed ? 2 : 1, count = (unsigned)config->layer_count * each;
 	struct pull *pull = calloc(1, sizeof(*pull) + count * sizeof(pull->sources[0]));
 	bool valid = pull;
 
@@ -482,7 +482,7 @@ struct pull *pull_new(const struct pull_env *env, const struct settings_config *
 		pull->count = count;
 		pull->instead = instead;
 	}
-	for (size_t i = 0; valid && i < count; i++)
+	for (unsigned i = 0; valid && i < count; i++)
 		valid = set_up_part(pull, i, i / each, i % each, instead);
 	if (valid)
 		return pull;
@@ -494,7 +494,7 @@ void pull_drop(struct pull *pull)
 {
 	pull->running = false;
 	for (size_t i = 0; i < pull->count; i++)
-		if (pull->sources[i].server)
+		if (pull->sources[i].task.server)
 			cancel_part(&pull->sources[i]);
 }
 
@@ -517,10 +517,11 @@ void pull_free(struct pull *pull)
 		struct pull_source *p = &pull->sources[i];
 
 		if (is_first_of_server(p))
-			upstream_outage(p->server)->configs--;
-		if (p->server)
-			upstream_leave(p->server);
-		free(p->made_path);
+			upstream_outage(p->task.server)->configs--;
+		if (p->task.server)
+			upstream_leave(p->task.server);
+		if (p->path_made)
+			free(p->path);
 		free(p->seen);
 	}
 	pull_release(pull);
@@ -529,7 +530,7 @@ void pull_free(struct pull *pull)
 
 void pull_submit(struct pull *pull, uint64_t expires_ms)
 {
-	upstream_submit(pull->sources[0].server, &pull->sources[0].task, expires_ms);
+	upstream_submit(pull->sources[0].task.server, &pull->sources[0].task, expires_ms);
 }
 
 void pull_wait_until(struct pull *pull, uint64_t latest_ms)
@@ -539,7 +540,7 @@ void pull_wait_until(struct pull *pull, uint64_t latest_ms)
 
 void pull_withdraw(struct pull *pull)
 {
-	upstream_withdraw(pull->sources[0].server, &pull->sources[0].task);
+	upstream_withdraw(pull->sources[0].task.server, &pull->sources[0].task);
 }
 
 bool pull_waiting(const struct pull *pull)
@@ -586,7 +587,7 @@ bool pull_give_up(struct pull *pull)
 			p->exchange = NULL;
 			exchange_cancel(x);
 			blame_source(p);
-			ready |= upstream_ended(p->server, &p->task, NULL);
+			ready |= upstream_ended(p->task.server, &p->task, NULL);
 		}
 		cancel_part(p);
 	}
@@ -633,9 +634,10 @@ bool pull_overloaded(const struct pull *pull)
 void pull_lift(struct pull *pull)
 {
 	for (size_t i = 0; i < pull->count; i++)
-		if (pull->sources[i].server &&
-			(i == 0 || pull->sources[i].server != pull->sources[i - 1].server))
-			upstream_lift(pull->sources[i].server);
+		if (pull->sources[i].task.server &&
+			(i == 0 ||
+				pull->sources[i].task.server != pull->sources[i - 1].task.server))
+			upstream_lift(pull->sources[i].task.server);
 }
 
 const struct pull_part *pull_part(const struct pull *pull, size_t i)
@@ -667,8 +669,8 @@ bool pull_shows(const struct pull *pull, uint64_t version_hash)
 void pull_avoid(struct pull *pull)
 {
 	for (size_t i = 0; i < pull->count; i++)
-		if (pull->sources[i].server)
-			upstream_avoid(pull->sources[i].server, &pull->sources[i].task);
+		if (pull->sources[i].task.server)
+			upstream_avoid(pull->sources[i].task.server, &pull->sources[i].task);
 }
 
 void pull_release(struct pull *pull)
@@ -688,22 +690,22 @@ struct outage *pull_outage(const struct pull *pull)
 	bool is_one = pull->cause == KIND_CAUSE_UNREACHABLE || pull->cause == KIND_CAUSE_TIMEOUT ||
 		      pull->cause == KIND_CAUSE_OVERLOADED;
 
-	if (!p || !p->server)
+	if (!p || !p->task.server)
 		return NULL;
-	is_one |= pull->cause == KIND_CAUSE_ANSWER && upstream_fails(p->server, &p->task);
-	return is_one ? upstream_outage(p->server) : NULL;
+	is_one |= pull->cause == KIND_CAUSE_ANSWER && upstream_fails(p->task.server, &p->task);
+	return is_one ? upstream_outage(p->task.server) : NULL;
 }
 
 struct upstream *pull_server(const struct pull *pull)
 {
-	return pull->sources[0].server;
+	return pull->sources[0].task.server;
 }
 
 static void write_source_url(const struct pull_source *p, char ret_url[1024])
 {
 	char path[LOG_URL_SIZE];
 
-	snprintf(ret_url, 1024, "%.500s%.500s", upstream_url(p->server, &p->task),
+	snprintf(ret_url, 1024, "%.500s%.500s", upstream_url(p->task.server, &p->task),
 		log_url_text(path, p->path));
 }
 
@@ -723,8 +725,8 @@ bool pull_covers(const struct pull *pull, const struct version *v)
 		return false;
 	for (size_t i = 0; i < pull->count; i++)
 		if (!v->parts[i].absent &&
-			(!pull->sources[i].server ||
-				upstream_find(pull->sources[i].server, v->parts[i].url,
+			(!pull->sources[i].task.server ||
+				upstream_find(pull->sources[i].task.server, v->parts[i].url,
 					pull->sources[i].path) < 0))
 			return false;
 	return true;

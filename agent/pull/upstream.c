@@ -120,14 +120,16 @@ static void log_address_backoff(struct upstream *s, size_t i)
 static void start_task(struct upstream *s, const struct dispatcher_item *item, uint64_t now_ms)
 {
 	struct upstream_task *t = item->task;
-	size_t first = now_ms < t->away_ms ? t->first : 0;
+	size_t first = now_ms < t->away_ms ? t->first : 0, address;
 	uint64_t until_ms;
 
 	if (t->again) /* the next one: one before it may have had a very short backoff */
-		t->address = best_address(s, now_ms, t->address + 1, t->address, &until_ms);
+		address = best_address(s, now_ms, t->address + 1u, t->address, &until_ms);
 	else
-		t->address = best_address(s, now_ms, first, BACKOFF_NONE, &until_ms);
-	t->item = *item;
+		address = best_address(s, now_ms, first, BACKOFF_NONE, &until_ms);
+	t->address = (unsigned char)address; /* below SETTINGS_MAX_URLS */
+	t->since_ms = item->since_ms;
+	t->expires_ms = item->expires_ms;
 	t->waiting = t->again = false;
 	loop_timer_cancel(s->loop, &t->patience);
 	t->started_ms = now_ms;
@@ -198,6 +200,19 @@ void upstream_leave(struct upstream *s)
 	s->tasks--;
 }
 
+static uint64_t task_id(const struct upstream_task *t)
+{
+	return (uint64_t)(uintptr_t)t;
+}
+
+/* At the front: as old as it is. */
+static void queue_again(struct upstream *s, struct upstream_task *t)
+{
+	const struct dispatcher_item item = {task_id(t), t, t->since_ms, t->expires_ms};
+
+	dispatcher_retry(&s->dispatcher, loop_now_ms(s->loop), &item, 1);
+}
+
 /* A task is lost the moment it expires, whether a slot is free or not. When our own backoffs have
  * kept it waiting for as long as they may, it goes first, unless the server asked for more. */
 static void patience_ends(void *arg)
@@ -206,16 +221,16 @@ static void patience_ends(void *arg)
 	struct upstream *s = t->server;
 	uint64_t now_ms = loop_now_ms(s->loop);
 
-	if (t->item.expires_ms <= now_ms) {
-		dispatcher_expire(&s->dispatcher, t->item.id);
+	if (t->expires_ms <= now_ms) {
+		dispatcher_expire(&s->dispatcher, task_id(t));
 		return;
 	}
-	if (t->item.expires_ms != DISPATCHER_NEVER)
-		loop_timer_set(s->loop, &t->patience, t->item.expires_ms);
+	if (t->expires_ms != DISPATCHER_NEVER)
+		loop_timer_set(s->loop, &t->patience, t->expires_ms);
 	if (!held_until_ms(s, now_ms))
 		return; /* it waits for a slot */
-	dispatcher_cancel(&s->dispatcher, t->item.id);
-	dispatcher_retry(&s->dispatcher, now_ms, &t->item, 1);
+	dispatcher_cancel(&s->dispatcher, task_id(t));
+	queue_again(s, t);
 	upstream_lift(s);
 }
 
@@ -227,7 +242,7 @@ static void limit_backoffs(struct upstream *s, uint64_t longest_ms)
 
 static void enter_waiting(struct upstream *s, struct upstream_task *t)
 {
-	if (!t->server)
+	if (!t->patience.due)
 		loop_timer_init(&t->patience, patience_ends, t);
 	t->server = s;
 	t->waiting = true;
@@ -244,8 +259,9 @@ void upstream_submit(struct upstream *s, struct upstream_task *t, uint64_t expir
 
 	enter_waiting(s, t);
 	t->tries = 0;
-	t->item = (struct dispatcher_item){(uint64_t)(uintptr_t)t, t, now_ms, expires_ms};
-	dispatcher_submit(&s->dispatcher, now_ms, t->item.id, t, expires_ms);
+	t->since_ms = now_ms;
+	t->expires_ms = expires_ms;
+	dispatcher_submit(&s->dispatcher, now_ms, task_id(t), t, expires_ms);
 	hand_out_slots(s);
 	if (!t->waiting)
 		return;
@@ -261,21 +277,21 @@ void upstream_submit(struct upstream *s, struct upstream_task *t, uint64_t expir
 void upstream_withdraw(struct upstream *s, struct upstream_task *t)
 {
 	t->waiting = false;
-	if (t->server)
+	if (t->patience.due)
 		loop_timer_cancel(s->loop, &t->patience);
-	dispatcher_cancel(&s->dispatcher, (uint64_t)(uintptr_t)t);
+	dispatcher_cancel(&s->dispatcher, task_id(t));
 }
 
 void upstream_retry(struct upstream *s, struct upstream_task *t)
 {
 	t->waiting = t->again = true;
-	dispatcher_retry(&s->dispatcher, loop_now_ms(s->loop), &t->item, 1);
+	queue_again(s, t);
 	hand_out_slots(s);
 }
 
 void upstream_avoid(struct upstream *s, struct upstream_task *t)
 {
-	t->first = (t->address + 1) % s->count;
+	t->first = (unsigned char)((t->address + 1u) % s->count);
 	t->away_ms = loop_now_ms(s->loop) + UPSTREAM_AWAY_MS;
 }
 

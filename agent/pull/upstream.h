@@ -37,14 +37,15 @@ struct upstream_task {
 	uint64_t interval_ms; /* bounds each backoff that the server did not ask for; 0 = none */
 	uint64_t latest_ms;   /* such backoffs keep it waiting until then; 0 = for ever */
 
+	struct upstream *server; /* that it is queued at; NULL = it never was */
+
 	/* private */
-	struct upstream *server;
-	struct loop_timer patience; /* latest_ms */
-	struct dispatcher_item item;
+	struct loop_timer patience;    /* latest_ms */
+	uint64_t since_ms, expires_ms; /* of its place in the queue */
 	uint64_t started_ms;
-	size_t address, tries;
-	size_t first; /* the address that is taken before others until away_ms */
 	uint64_t away_ms;
+	unsigned char address, tries;
+	unsigned char first; /* the address that is taken before others until away_ms */
 	bool waiting, again; /* again: at another address */
 };
 

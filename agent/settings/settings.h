@@ -6,6 +6,7 @@
  * files (in the order of their names) add configs, servers, push endpoints and labels and may set
  * agent and log keys, and report, that are not set yet; one that is set twice is an error that
  * names both places.
+ * Durations are at most 30 days: milliseconds fit 32 bits.
  *
  * Threads: loaded by one thread at a time, immutable then. Ownership: settings_free() frees
  * everything. Errors: their number, each reported. Bounds: SETTINGS_MAX_*; a file has at most 1
@@ -82,7 +83,7 @@ struct mustache;
 
 struct settings_push {
 	char *endpoint;        /* tcp://host:port or ipc://path */
-	uint64_t heartbeat_ms; /* 5 s; expected every so often */
+	uint32_t heartbeat_ms; /* 5 s; expected every so often */
 	char *server_key;      /* the publisher's public key, see curve_keys.h; NULL = plain text */
 	char *secret_key_file; /* the agent's; NULL = a new key for each connection */
 	bool insecure;         /* false; plain text may leave this host */
@@ -115,7 +116,7 @@ struct settings_server {
 	char **urls;                 /* http(s)://HOST[:PORT][/PATH], no '/' at the end; of files
 					"file://" or "file:///PATH" */
 	size_t url_count;            /* 1 to SETTINGS_MAX_URLS */
-	uint64_t connect_timeout_ms; /* 3 s */
+	uint32_t connect_timeout_ms; /* 3 s */
 	unsigned max_in_flight;      /* transfers at a time: 8 */
 	uint64_t max_bytes;          /* of a document: 8 MiB */
 	char *bearer_file;           /* NULL = none, as below */
@@ -139,17 +140,18 @@ struct settings_server {
 
 /* One document of those that a config is made of. */
 struct settings_layer {
-	char *from;    /* the name of the server; NULL = made from a url */
-	char *path;    /* behind the server's url; begins with '/', unless the url had no path */
-	size_t server; /* index */
-	bool optional; /* its absence (404) is an empty mapping; in a set of files, no file */
-	char *as;      /* the name of the file in a set of files; else NULL */
+	char *from;      /* the name of the server; NULL = made from a url */
+	char *path;      /* behind the server's url; begins with '/', unless the url had no path; in
+			    the config's url, where there is one */
+	char *as;        /* the name of the file in a set of files; else NULL */
+	unsigned server; /* index */
 	enum settings_type type; /* the config's; in a set of files never AUTO: by as's ending */
+	bool optional; /* its absence (404) is an empty mapping; in a set of files, no file */
 };
 
 struct settings_command {    /* never by a shell */
 	char **argv;         /* ends with NULL; argv[0] is an absolute path; NULL = no command */
-	uint64_t timeout_ms; /* then TERM, then KILL */
+	uint32_t timeout_ms; /* then TERM, then KILL */
 };
 
 /* What a change leads to. */
@@ -165,19 +167,19 @@ struct settings_rule {
 
 struct settings_reload {
 	struct settings_rule *rules; /* the first that fits a changed key counts */
-	size_t rule_count;           /* 0 = no reload */
-	uint64_t debounce_ms;        /* 0: from the last change to the action */
-	uint64_t debounce_max_ms;    /* 5 s: from the first one */
-	uint64_t splay_ms;           /* 0: and a random time up to this */
-	uint64_t timeout_ms;         /* 30 s, of a command */
+	unsigned rule_count;         /* 0 = no reload */
+	uint32_t debounce_ms;        /* 0: from the last change to the action */
+	uint32_t debounce_max_ms;    /* 5 s: from the first one */
+	uint32_t splay_ms;           /* 0: and a random time up to this */
+	uint32_t timeout_ms;         /* 30 s, of a command */
 };
 
 struct settings_probe {
 	char **argv;         /* or */
 	char *url;           /* 2xx is good; both NULL = no probe */
-	uint64_t for_ms;     /* 10 s: watched for so long after the reload */
-	uint64_t every_ms;   /* 1 s */
-	uint64_t timeout_ms; /* 5 s, of one attempt */
+	uint32_t for_ms;     /* 10 s: watched for so long after the reload */
+	uint32_t every_ms;   /* 1 s */
+	uint32_t timeout_ms; /* 5 s, of one attempt */
 	unsigned failures;   /* 3 in a row: bad */
 };
 
@@ -219,11 +221,11 @@ struct settings_config {
 	enum settings_format format; /* verbatim; of several layers YAML */
 	unsigned jitter;             /* percent of the delay, either way: 10 */
 	unsigned backoff_bound;      /* 10 */
-	uint64_t interval_ms;        /* 30 s */
-	uint64_t timeout_ms;         /* 10 s */
-	char *topic;                 /* the name */
-	uint64_t push_spread_ms;     /* 0; a message may name a longer one */
-	uint64_t push_min_ms;        /* 100 ms between pulls that messages cause */
+	uint32_t interval_ms;        /* 30 s */
+	uint32_t timeout_ms;         /* 10 s */
+	char *topic;                 /* the name, and the same text */
+	uint32_t push_spread_ms;     /* 0; a message may name a longer one */
+	uint32_t push_min_ms;        /* 100 ms between pulls that messages cause */
 	char *file;                  /* absolute path; NULL = none, only a snapshot, or dir */
 	char *dir; /* absolute path of a set of files, one per layer; NULL = none */
 	struct settings_command format_run;
@@ -259,10 +261,10 @@ struct settings_label {
 /* Where the agent writes its receipts. */
 struct settings_report {
 	char *from;      /* the name of an etcd server; NULL = nowhere */
-	size_t server;   /* index */
+	unsigned server; /* index */
 	char *prefix;    /* of the keys: /pullet/agents/ */
 	char *host;      /* the name of this host there; NULL = gethostname() */
-	uint64_t ttl_ms; /* 60 s: after that a silent agent is forgotten */
+	uint32_t ttl_ms; /* 60 s: after that a silent agent is forgotten */
 	struct settings_print print;
 };
 

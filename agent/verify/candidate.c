@@ -183,9 +183,8 @@ int candidate_take(struct candidate *c, const struct pull *g, struct store *stor
 				"the current version cannot be read from the state directory");
 	}
 	c->version.pulled_ms = wall_ms;
-	c->version.origin = strdup("pull");
 	c->version.parts = calloc(count, sizeof(*c->version.parts));
-	if (!c->version.origin || !c->version.parts)
+	if (!c->version.parts)
 		r = -ENOMEM;
 	for (size_t i = 0; r == 0 && i < count; i++)
 		r = take_part(c, pull_part(g, i), i, held, body ? body : &loaded);

@@ -17,7 +17,6 @@
 #include "crypto/minisign.h"
 
 struct verify {
-	const struct sys *sys;
 	const struct settings_config *config;
 	struct schema_files *schema; /* NULL: none is configured */
 	char id[VERIFY_ID];
@@ -84,7 +83,6 @@ struct verify *verify_new(const struct sys *sys, const struct settings_config *c
 
 	if (!v)
 		return NULL;
-	v->sys = sys;
 	v->config = config;
 	if (config->schema)
 		v->schema = schema_files_new(sys, config->schema, config->schema_dir);

@@ -29,7 +29,7 @@ void facts_append(const struct version *v, struct buffer *out)
 	json_writer_number(out, "generation", v->generation);
 	json_writer_number(out, "pulled_ms", (unsigned long long)v->pulled_ms);
 	json_writer_text(out, "sha256", v->sha256);
-	json_writer_text(out, "origin", v->origin);
+	json_writer_text(out, "origin", version_origin(v));
 	if (v->published_ms)
 		json_writer_number(out, "published_ms", (unsigned long long)v->published_ms);
 	if (v->cause)
@@ -143,8 +143,7 @@ static int parse_texts(const struct node *root, struct version *ret)
 {
 	const char *origin = stored_text(root, "origin"), *settings = stored_text(root, "settings");
 
-	ret->origin = strdup(origin ? origin : "pull");
-	if (!ret->origin)
+	if (origin && strcmp(origin, VERSION_PULLED) != 0 && !(ret->origin = strdup(origin)))
 		return -ENOMEM;
 	if (settings && strlen(settings) < sizeof(ret->settings))
 		memcpy(ret->settings, settings, strlen(settings) + 1);

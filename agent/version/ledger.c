@@ -41,7 +41,7 @@ const struct ledger_field ledger_pin_fields[] = {
 };
 
 static void remove_entry(
-	void *list, size_t *count, size_t size, size_t i, const struct ledger_field *fields)
+	void *list, unsigned *count, size_t size, size_t i, const struct ledger_field *fields)
 {
 	char *at = (char *)list + i * size;
 
@@ -70,7 +70,7 @@ void ledger_free(struct ledger *l)
 	while (l->override_count)
 		remove_override(l, l->override_count - 1);
 	ledger_entry_fini(&l->pin, ledger_pin_fields);
-	ledger_entry_fini(&l->suspension, ledger_pin_fields);
+	ledger_resume(l);
 	free(l->verdicts);
 	free(l->overrides);
 	free(l->revs);
@@ -223,12 +223,29 @@ bool ledger_unpin(struct ledger *l)
 
 int ledger_suspend(struct ledger *l, int64_t until_ms, const char *by, const char *reason)
 {
-	return set_pin(&l->suspension, until_ms, by, reason, "");
+	struct ledger_pin new = {NULL};
+	int r = set_pin(&new, until_ms, by, reason, "");
+
+	if (r)
+		return r;
+	if (!l->suspension)
+		l->suspension = calloc(1, sizeof(*l->suspension));
+	if (!l->suspension) {
+		end_pin(&new);
+		return -ENOMEM;
+	}
+	end_pin(l->suspension);
+	*l->suspension = new;
+	return 0;
 }
 
 bool ledger_resume(struct ledger *l)
 {
-	return end_pin(&l->suspension);
+	bool was = l->suspension && end_pin(l->suspension);
+
+	free(l->suspension);
+	l->suspension = NULL;
+	return was;
 }
 
 int ledger_override(struct ledger *l, const char *key, const char *value, int64_t until_ms,
@@ -290,7 +307,7 @@ bool ledger_expire(struct ledger *l, int64_t now_ms, bool *ret_overrides)
 		}
 	if (l->pin.by && l->pin.until_ms <= now_ms)
 		some = ledger_unpin(l);
-	if (l->suspension.by && l->suspension.until_ms <= now_ms)
+	if (l->suspension && l->suspension->until_ms <= now_ms)
 		some = ledger_resume(l);
 	return some;
 }
@@ -299,8 +316,8 @@ int64_t ledger_next_expiry(const struct ledger *l)
 {
 	int64_t next_ms = l->pin.by ? l->pin.until_ms : LEDGER_FOREVER;
 
-	if (l->suspension.by && l->suspension.until_ms < next_ms)
-		next_ms = l->suspension.until_ms;
+	if (l->suspension && l->suspension->until_ms < next_ms)
+		next_ms = l->suspension->until_ms;
 	for (size_t i = 0; i < l->override_count; i++)
 		if (l->overrides[i].until_ms < next_ms)
 			next_ms = l->overrides[i].until_ms;
@@ -312,7 +329,7 @@ int64_t ledger_next_expiry(const struct ledger *l)
 static void swap_overrides(struct ledger *a, struct ledger *b)
 {
 	struct ledger_override *overrides = a->overrides;
-	size_t count = a->override_count;
+	unsigned count = a->override_count;
 
 	a->overrides = b->overrides;
 	a->override_count = b->override_count;

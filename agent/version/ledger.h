@@ -40,22 +40,21 @@ struct ledger_override {
 };
 
 struct ledger_pin {
-	char *by, *reason; /* by NULL = not pinned, or not suspended */
+	char *by, *reason; /* by NULL = not pinned */
 	char *sha256;      /* of the pinned bytes; "" = not known (an older ledger), or suspended */
 	int64_t until_ms;
 };
 
 struct ledger {              /* read freely; change through the calls */
 	uint64_t generation; /* newest state file whose decisions are in here; 0 = none */
-	struct ledger_verdict *verdicts; /* oldest first */
-	size_t verdict_count;
+	struct ledger_verdict *verdicts;   /* oldest first */
 	struct ledger_override *overrides; /* in the order of their making */
-	size_t override_count;
+	unsigned verdict_count, override_count;
 	struct ledger_pin pin;
-	struct ledger_pin suspension; /* of pulls */
-	uint64_t notified;            /* generation of the last successful reload; 0 = none */
-	uint64_t proven;              /* newest generation that passed its probe; 0 = none */
-	uint64_t *revs;               /* for ledger_revs(); NULL = none */
+	struct ledger_pin *suspension; /* of pulls; NULL = none */
+	uint64_t notified;             /* generation of the last successful reload; 0 = none */
+	uint64_t proven;               /* newest generation that passed its probe; 0 = none */
+	uint64_t *revs;                /* for ledger_revs(); NULL = none */
 	char *others; /* members of a newer version's ledger, as JSON; written again; NULL = none */
 };
 

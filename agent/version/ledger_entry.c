@@ -19,7 +19,7 @@ void ledger_entry_fini(void *entry, const struct ledger_field *fields)
 	}
 }
 
-void *ledger_entry_append(void **list, size_t *count, size_t max, size_t size)
+void *ledger_entry_append(void **list, unsigned *count, size_t max, size_t size)
 {
 	if (!*list)
 		*list = calloc(max, size);

@@ -28,6 +28,6 @@ char **ledger_entry_text(void *entry, const struct ledger_field *f);
 void ledger_entry_fini(void *entry, const struct ledger_field *fields);
 /* One entry more at the end of a list, which has room for `max` when it has any: zeroed; or NULL.
  */
-void *ledger_entry_append(void **list, size_t *count, size_t max, size_t size);
+void *ledger_entry_append(void **list, unsigned *count, size_t max, size_t size);
 
 #endif

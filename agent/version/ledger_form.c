@@ -63,7 +63,7 @@ static void append_list(const char *name, const void *list, size_t count, size_t
 	json_writer_end_array(out);
 }
 
-static int parse_entries(const struct node *root, const char *name, void **list, size_t *count,
+static int parse_entries(const struct node *root, const char *name, void **list, unsigned *count,
 	size_t max, size_t size, const struct ledger_field *fields)
 {
 	const struct node *n = node_find(root, name);
@@ -129,6 +129,12 @@ static int parse_revs(const struct node *root, struct ledger *l)
 	return 0;
 }
 
+static int parse_suspension(const struct node *map, struct ledger *l)
+{
+	l->suspension = calloc(1, sizeof(*l->suspension));
+	return l->suspension ? parse_entry(map, ledger_pin_fields, l->suspension) : -ENOMEM;
+}
+
 static int parse_members(const struct node *root, struct ledger *l)
 {
 	const struct node *pin = node_find(root, "pin"),
@@ -139,7 +145,7 @@ static int parse_members(const struct node *root, struct ledger *l)
 	if (r == 0 && pin)
 		r = parse_entry(pin, ledger_pin_fields, &l->pin);
 	if (r == 0 && suspension)
-		r = parse_entry(suspension, ledger_pin_fields, &l->suspension);
+		r = parse_suspension(suspension, l);
 	if (r == 0)
 		r = parse_entries(root, "verdicts", &verdicts, &l->verdict_count,
 			LEDGER_MAX_VERDICTS, sizeof(*l->verdicts), ledger_verdict_fields);
@@ -254,9 +260,9 @@ int ledger_write(const struct ledger *l, struct buffer *out)
 		json_writer_member(out, "pin");
 		append_members(&l->pin, ledger_pin_fields, out);
 	}
-	if (l->suspension.by) {
+	if (l->suspension) {
 		json_writer_member(out, "suspension");
-		append_members(&l->suspension, ledger_pin_fields, out);
+		append_members(l->suspension, ledger_pin_fields, out);
 	}
 	append_list("verdicts", l->verdicts, l->verdict_count, sizeof(*l->verdicts),
 		ledger_verdict_fields, out);

@@ -25,9 +25,9 @@
 
 struct store {
 	const struct sys *sys;
-	char *path; /* STATE_DIR/NAME; opened for each use: a thousand configs are not a thousand
-		     * descriptors */
-	size_t keep;
+	const char *state_dir, *name; /* opened for each use: a thousand configs are not a
+				       * thousand descriptors */
+	unsigned keep;
 	bool in_memory;
 	bool was_open;           /* the directory was there */
 	_Atomic bool dir_synced; /* its name is on the disk; the worker sets it while it syncs */
@@ -56,17 +56,13 @@ static int compare_descending(const void *a, const void *b)
 	return (x < y) - (x > y);
 }
 
-static const char *config_directory(const struct store *s)
-{
-	return strrchr(s->path, '/') + 1;
-}
-
 static int describe_error(const struct store *s, char why[FILE_WHY], int error)
 {
 	char remedy[FILE_REMEDY];
 
 	file_remedy(remedy, -error, false);
-	snprintf(why, FILE_WHY, "cannot use the state directory %.200s: %s", s->path,
+	snprintf(why, FILE_WHY, "cannot use the state directory %.160s/%s: %s", s->state_dir,
+		s->name,
 		error == -EPERM ? "it belongs to another user, or others can write in it; give it "
 				  "to the agent's user (chown), and chmod 0700"
 				: remedy);
@@ -76,41 +72,24 @@ static int describe_error(const struct store *s, char why[FILE_WHY], int error)
 /* Opens the directory, with one above it that the caller has open. */
 static int open_below(const struct store *s, int parent, char why[FILE_WHY])
 {
-	int dir = trusted_open_below(s->sys, parent, config_directory(s));
+	int dir = trusted_open_below(s->sys, parent, s->name);
 
 	return dir < 0 ? describe_error(s, why, dir) : dir;
 }
 
-/* The path of the directory above. 0 or -ENAMETOOLONG. */
-static int find_state_dir(const struct store *s, char ret_parent[PATH_MAX], char why[FILE_WHY])
-{
-	size_t len = (size_t)(config_directory(s) - 1 - s->path);
-
-	if (len >= PATH_MAX)
-		return describe_error(s, why, -ENAMETOOLONG);
-	memcpy(ret_parent, s->path, len);
-	ret_parent[len] = '\0';
-	return 0;
-}
-
 static int open_parent(const struct store *s, char why[FILE_WHY])
 {
-	char parent[PATH_MAX];
-	int r = find_state_dir(s, parent, why);
-
-	return r ? r : trusted_open_dir(s->sys, parent, TRUSTED_OWN, why);
+	return trusted_open_dir(s->sys, s->state_dir, TRUSTED_OWN, why);
 }
 
 /* As open_parent(); one that somebody removed while the agent runs is made again. */
 static int provide_parent(const struct store *s, char why[FILE_WHY])
 {
-	char parent[PATH_MAX];
 	bool made;
-	int r = find_state_dir(s, parent, why);
 
-	if (r || !s->was_open)
-		return r ? r : trusted_open_dir(s->sys, parent, TRUSTED_OWN, why);
-	return trusted_provide_dir(s->sys, parent, 0700, TRUSTED_OWN, &made, why);
+	return s->was_open
+		       ? trusted_provide_dir(s->sys, s->state_dir, 0700, TRUSTED_OWN, &made, why)
+		       : open_parent(s, why);
 }
 
 /* The descriptor, or -errno. */
@@ -192,14 +171,14 @@ static int make_dir(struct store *s, char why[FILE_WHY])
 		return parent;
 	dir = open_below(s, parent, why);
 	if (dir == -ENOENT) {
-		if (s->sys->mkdirat(parent, config_directory(s), 0700))
+		if (s->sys->mkdirat(parent, s->name, 0700))
 			dir = describe_error(s, why, -errno);
 		else
 			s->dir_synced = false;
 		if (dir == -ENOENT || dir == -EEXIST)
 			dir = open_below(s, parent, why);
 	}
-	if (dir >= 0 && name_case_check(s->sys, parent, config_directory(s), why)) {
+	if (dir >= 0 && name_case_check(s->sys, parent, s->name, why)) {
 		s->sys->close(dir);
 		dir = -EEXIST;
 	}
@@ -213,15 +192,14 @@ int store_open(const struct sys *sys, const char *state_dir, const char *name, s
 	struct store *s = calloc(1, sizeof(*s));
 	int r, dir;
 
-	if (s && asprintf(&s->path, "%s/%s", state_dir, name) < 0)
-		s->path = NULL;
-	if (!s || !s->path) {
-		store_close(s);
+	if (!s) {
 		snprintf(why, FILE_WHY, "out of memory");
 		return -ENOMEM;
 	}
 	s->sys = sys;
-	s->keep = keep;
+	s->state_dir = state_dir;
+	s->name = name;
+	s->keep = (unsigned)keep;
 	r = dir = make_dir(s, why);
 	if (dir >= 0) {
 		s->in_memory = file_in_memory(dir);
@@ -241,9 +219,6 @@ int store_open(const struct sys *sys, const char *state_dir, const char *name, s
 
 void store_close(struct store *s)
 {
-	if (!s)
-		return;
-	free(s->path);
 	free(s);
 }
 
@@ -314,7 +289,8 @@ int store_save(struct store *s, const struct version *v, const void *body, size_
 		r = dir;
 	if (r && r != -EPERM) {
 		file_remedy(remedy, -r, false);
-		snprintf(why, FILE_WHY, "cannot make a state file in %.200s: %s", s->path, remedy);
+		snprintf(why, FILE_WHY, "cannot make a state file in %.160s/%s: %s", s->state_dir,
+			s->name, remedy);
 	} else if (r == 0) {
 		file_name(v->generation, name);
 		r = file_replace(s->sys, dir, name, file.data, file.len, &options, why);

@@ -31,7 +31,8 @@
 
 struct store;
 
-/* Opens (makes) STATE_DIR/name, mode 0700, and removes temporary files left there. 0 or -errno. */
+/* Opens (makes) STATE_DIR/name, mode 0700, and removes temporary files left there. Borrows both
+ * texts until store_close(). 0 or -errno. */
 int store_open(const struct sys *sys, const char *state_dir, const char *name, size_t keep,
 	struct store **ret_store, char why[FILE_WHY]);
 void store_close(struct store *s);

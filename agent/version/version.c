@@ -8,13 +8,20 @@
 int part_init(struct part *p, const char *url, const char *etag, const char *last_modified,
 	const char *type)
 {
-	*p = (struct part){
-		.url = strdup(url), .etag = strdup(etag), .last_modified = strdup(last_modified)};
+	size_t url_size = strlen(url) + 1, etag_size = strlen(etag) + 1,
+	       modified_size = strlen(last_modified) + 1;
+	char *texts = malloc(url_size + etag_size + modified_size);
+
+	*p = (struct part){.url = texts};
+	if (!texts)
+		return -ENOMEM;
+	p->etag = texts + url_size;
+	p->last_modified = p->etag + etag_size;
+	memcpy(p->url, url, url_size);
+	memcpy(p->etag, etag, etag_size);
+	memcpy(p->last_modified, last_modified, modified_size);
 	snprintf(p->type, sizeof(p->type), "%s", type);
-	if (p->url && p->etag && p->last_modified)
-		return 0;
-	part_fini(p);
-	return -ENOMEM;
+	return 0;
 }
 
 int part_set_epoch(struct part *p, const char *epoch)
@@ -40,9 +47,7 @@ int part_copy(const struct part *p, struct part *ret_copy)
 
 void part_fini(struct part *p)
 {
-	free(p->url);
-	free(p->etag);
-	free(p->last_modified);
+	free(p->url); /* with the two behind it */
 	free(p->epoch);
 	*p = (struct part){.len = 0};
 }
@@ -117,6 +122,11 @@ int version_set_cause(struct version *v, enum version_cause cause, const char *b
 	v->by = copy;
 	v->cause = (unsigned char)cause;
 	return by && !copy ? -ENOMEM : 0;
+}
+
+const char *version_origin(const struct version *v)
+{
+	return v->origin ? v->origin : VERSION_PULLED;
 }
 
 int64_t version_shown_ms(const struct version *v)

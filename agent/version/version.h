@@ -16,11 +16,12 @@
 
 /* One document (or its signature, which follows it) as it came from a server. */
 struct part {
-	char *url, *etag, *last_modified; /* the last two as sent; "" = none */
-	char *epoch;                      /* see kind.h; NULL = none */
-	char type[8];                     /* yaml | json | bytes: how it was validated; minisig */
-	bool absent;                      /* optional, and not there */
-	size_t len;                       /* bytes in the body, behind those of the parts before */
+	/* in one block of memory; the last two as sent, "" = none */
+	char *url, *etag, *last_modified;
+	char *epoch;  /* see kind.h; NULL = none */
+	char type[8]; /* yaml | json | bytes: how it was validated; minisig */
+	bool absent;  /* optional, and not there */
+	size_t len;   /* bytes in the body, behind those of the parts before */
 };
 
 /* Why a version was published: what began the pull that brought it, or what was done instead. */
@@ -39,6 +40,8 @@ enum version_cause {
 	VERSION_CAUSES
 };
 
+#define VERSION_PULLED "pull" /* an origin */
+
 /* As in state files and answers; NULL = unknown. */
 const char *version_cause_name(enum version_cause cause);
 /* A word that this version of the agent does not know (or NULL) is unknown. */
@@ -54,8 +57,8 @@ struct version { /* the facts of one accepted version */
 	char *by;                /* the operator; NULL = none */
 	char sha256[DIGEST_HEX]; /* of the bytes of all parts */
 	unsigned char cause;     /* enum version_cause; here there is a byte to spare */
-	char *origin;            /* "pull", or the request and its user; never NULL */
-	size_t part_count;       /* 1 to VERSION_MAX_PARTS */
+	unsigned part_count;     /* 1 to VERSION_MAX_PARTS */
+	char *origin;            /* the request and its user; NULL: a pull */
 	struct part *parts;
 	size_t product_len; /* bytes in the body behind the parts: what a program or template made
 			     */
@@ -71,6 +74,8 @@ int version_copy(const struct version *v, struct version *ret_copy);
 void version_fini(struct version *v);
 /* Sets why it is published; by may be NULL. 0 or -ENOMEM: by is unknown. */
 int version_set_cause(struct version *v, enum version_cause cause, const char *by);
+/* As in state files and answers: VERSION_PULLED where there is none. */
+const char *version_origin(const struct version *v);
 /* When it was published; of an older agent's version when it was pulled. */
 int64_t version_shown_ms(const struct version *v);
 /* The same bytes in the same parts. */

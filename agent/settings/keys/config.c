@@ -191,7 +191,7 @@ static void check_topic(struct loader *l, const struct node *n, struct settings_
 	if (why)
 		loader_complain(l, walk_key_place(l, n),
 			"the name, which is the topic when none is set, %s", why);
-	c->topic = loader_copy(l, n->key);
+	c->topic = c->name;
 }
 
 static void check_whole_config(struct loader *l, const struct node *n, struct settings_config *c)
@@ -294,6 +294,8 @@ void settings_config_free(struct settings_config *c)
 {
 	settings_safety_fini(c);
 	settings_layers_fini(c);
+	if (c->topic == c->name)
+		c->topic = NULL;
 	walk_free(KEYS(config_keys), c);
 	free(c->name);
 	free(c);

@@ -163,7 +163,7 @@ static const struct settings_server *nearest_server(const struct settings *s, co
 }
 
 bool settings_find_server(
-	struct loader *l, const char *name, struct place place, size_t *ret_server)
+	struct loader *l, const char *name, struct place place, unsigned *ret_server)
 {
 	const struct settings *s = l->s;
 	const struct settings_server *like;
@@ -171,7 +171,7 @@ bool settings_find_server(
 
 	for (size_t i = 0; i < s->server_count; i++) {
 		if (s->servers[i]->name && strcmp(s->servers[i]->name, name) == 0) {
-			*ret_server = i;
+			*ret_server = (unsigned)i;
 			return true;
 		}
 	}
@@ -281,6 +281,11 @@ static void add_origin_server(struct loader *l, const struct settings_config *c)
 }
 
 /* The one document of a config with a plain url, from the last server. */
+static char *path_in_url(const struct settings_config *c)
+{
+	return c->url + path_start(c->url);
+}
+
 static void add_plain(struct loader *l, struct settings_config *c)
 {
 	c->layers = loader_room(l, NULL, 0, sizeof(*c->layers));
@@ -288,8 +293,8 @@ static void add_plain(struct loader *l, struct settings_config *c)
 		return;
 	c->layer_count = 1;
 	c->layers->type = c->type;
-	c->layers->server = l->s->server_count - 1;
-	c->layers->path = loader_copy(l, c->url + path_start(c->url));
+	c->layers->server = (unsigned)l->s->server_count - 1;
+	c->layers->path = path_in_url(c);
 }
 
 /* Configs with a plain url, by origin. */
@@ -384,6 +389,8 @@ static void layer_fini(struct settings_layer *layer)
 
 void settings_layers_fini(struct settings_config *c)
 {
+	if (c->url && c->layers && c->layers->path == path_in_url(c))
+		c->layers->path = NULL;
 	for (size_t i = 0; i < c->layer_count; i++)
 		layer_fini(&c->layers[i]);
 	free(c->layers);

@@ -18,7 +18,7 @@ void settings_set_aside(struct loader *l, const struct node *n, const struct key
 /* Finds a server by its name, when all files are read; false, with an error at that place, when
  * there is none. */
 bool settings_find_server(
-	struct loader *l, const char *name, struct place place, size_t *ret_server);
+	struct loader *l, const char *name, struct place place, unsigned *ret_server);
 /* When the config n is read: checks from, url, file and dir together. */
 void settings_layers_check(struct loader *l, const struct node *n);
 /* When all files are read: gives each layer its server, its path and its type. */

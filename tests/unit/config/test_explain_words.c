@@ -42,7 +42,6 @@ static uint64_t now_ms(void)
 static void fill_version(struct version *v, uint64_t generation, const char *etag, const char *sha)
 {
 	v->generation = generation;
-	v->origin = strdup("pull");
 	v->parts = calloc(1, sizeof(*v->parts));
 	assert_int_equal(part_init(v->parts, "http://h/web", etag, "", "yaml"), 0);
 	v->part_count = 1;
@@ -484,7 +483,7 @@ static void explain__of_decisions__names_who_and_how_they_end(void **state)
 	(void)state;
 	ledger_suspend(l, NOW + 60000, "eve (uid 7)", "night");
 	ledger_override(l, "db.host", "1", NOW + 3600000, "eve (uid 7)", "");
-	e.status.suspension = &l->suspension;
+	e.status.suspension = l->suspension;
 	e.status.overrides = l->overrides;
 	e.status.override_count = l->override_count;
 	e.status.next_pull_in_ms = -1;
@@ -680,7 +679,7 @@ static void explain__while_suspended_and_at_work__does_not_say_that_it_waits(voi
 
 	(void)state;
 	ledger_suspend(l, LEDGER_FOREVER, "eve (uid 7)", "");
-	e.status.suspension = &l->suspension;
+	e.status.suspension = l->suspension;
 	assert_true(says("\"the agent does nothing before it is resumed\""));
 	assert_null(strstr(out.data, "the next pull is in"));
 	assert_non_null(strstr(out.data, "\"suspended by eve (uid 7)\","));

@@ -150,7 +150,7 @@ static void assert_decided(bool pinned, bool suspended)
 	const struct ledger *l = core.config->decisions.ledger;
 
 	assert_true(operator.result ||(
-		pinned == (l->pin.by != NULL) && suspended == (l->suspension.by != NULL)));
+		pinned == (l->pin.by != NULL) && suspended == (l->suspension != NULL)));
 }
 
 static void pin_and_suspend(void)

@@ -1734,7 +1734,7 @@ static void take__of_new_parts__has_their_bytes_and_what_their_servers_said(void
 	assert_pulls(&r, PULL_NEW, "");
 	assert_int_equal(candidate_take(c, r.g, NULL, NULL, NULL, 77, why), 0);
 	pull_release(r.g); /* it needs it no more */
-	assert_string_equal(c->version.origin, "pull");
+	assert_string_equal(version_origin(&c->version), "pull");
 	assert_true(c->version.pulled_ms == 77);
 	assert_int_equal(c->version.generation, 0);
 	assert_int_equal(c->version.part_count, 3);

@@ -142,7 +142,7 @@ static void assert_same(const struct version *a, const struct version *b)
 	assert_int_equal(a->generation, b->generation);
 	assert_int_equal(a->pulled_ms, b->pulled_ms);
 	assert_string_equal(a->sha256, b->sha256);
-	assert_string_equal(a->origin, b->origin);
+	assert_string_equal(version_origin(a), version_origin(b));
 	assert_int_equal(a->product_len, b->product_len);
 	assert_string_equal(a->settings, b->settings);
 	assert_int_equal(a->part_count, b->part_count);
@@ -210,7 +210,7 @@ static void load__of_a_file_of_the_former_format__is_one_part_that_was_pulled(vo
 	assert_int_equal(damaged, 0);
 	assert_int_equal(v.generation, 7);
 	assert_true(v.pulled_ms == INT64_C(1795255163123));
-	assert_string_equal(v.origin, "pull");
+	assert_null(v.origin);
 	assert_int_equal(v.product_len, 0);
 	assert_null(v.decisions);
 	assert_int_equal(v.part_count, 1);
@@ -304,10 +304,11 @@ static void save__with_any_character_in_the_facts__brings_them_back(void **state
 
 	(void)state;
 	place_init(&place, 10);
-	free(v.parts[0].etag);
-	free(v.parts[0].last_modified);
-	v.parts[0].etag = strdup("W/\"a\\\"b\t{}\"");
-	v.parts[0].last_modified = strdup("Sat, 21 Nov 2026 00:00:00 GMT");
+	part_fini(&v.parts[0]);
+	assert_int_equal(part_init(&v.parts[0], "http://h/web.yaml", "W/\"a\\\"b\t{}\"",
+				 "Sat, 21 Nov 2026 00:00:00 GMT", "yaml"),
+		0);
+	v.parts[0].len = strlen(OLD);
 	buffer_init(&body, 1u << 20);
 	buffer_append_string(&body, OLD);
 	assert_comes_back(&place, &v, &body);
@@ -485,9 +486,8 @@ static void state_directory__of_a_path_that_is_too_long__says_so(void **state)
 		why[0] = '\0';
 		assert_int_equal(store_open(&sys_real, path, "web", 10, &s, why), -ENAMETOOLONG);
 		assert_null(s);
-		assert_true(why[0]);
-		if (len >= PATH_MAX)
-			assert_ptr_equal(strstr(why, "cannot use the state directory /ddd"), why);
+		assert_non_null(strstr(why, "File name too long"));
+		assert_non_null(strstr(why, " /ddd"));
 		path[len] = 'd';
 	}
 }
