@@ -36,7 +36,7 @@ static const struct {
 	{EXDEV, ": the file itself is a mount point; mount the directory instead", ""},
 	{EACCES, ": the agent's user must be able to write there",
 		": the agent's user must be able to read it"},
-	{EPERM, ": what is there belongs to another user, or is immutable", ""},
+	{EPERM, ": what is there belongs to another user, or is immutable or append-only", ""},
 	{ENOTSUP,
 		": its file system keeps no modes; mount it with a stricter umask, or name another "
 		"place",
@@ -146,11 +146,23 @@ static int fill_temporary(const struct sys *sys, int dir, int fd, const char *na
 	return 0;
 }
 
+/* What is made in such a directory (chattr +a) can neither be renamed nor removed. */
+static bool is_append_only(int dir)
+{
+	struct statx x;
+
+	return statx(dir, "", AT_EMPTY_PATH, 0, &x) == 0 && x.stx_attributes & STATX_ATTR_APPEND;
+}
+
 static int create_temporary(
 	const struct sys *sys, int dir, const char *name, char temporary[NAME_MAX + 1])
 {
 	int fd, tries = 0;
 
+	if (is_append_only(dir)) {
+		errno = EPERM;
+		return -1;
+	}
 	do {
 		if (snprintf(temporary, NAME_MAX + 1, ".%s" TEMPORARY "%016" PRIx64, name,
 			    sys->random()) > NAME_MAX) {
