@@ -146,20 +146,12 @@ static int fill_temporary(const struct sys *sys, int dir, int fd, const char *na
 	return 0;
 }
 
-/* What is made in such a directory (chattr +a) can neither be renamed nor removed. */
-static bool is_append_only(int dir)
-{
-	struct statx x;
-
-	return statx(dir, "", AT_EMPTY_PATH, 0, &x) == 0 && x.stx_attributes & STATX_ATTR_APPEND;
-}
-
 static int create_temporary(
 	const struct sys *sys, int dir, const char *name, char temporary[NAME_MAX + 1])
 {
 	int fd, tries = 0;
 
-	if (is_append_only(dir)) {
+	if (file_is_append_only(dir)) {
 		errno = EPERM;
 		return -1;
 	}
@@ -343,6 +335,13 @@ int file_sync_parent(const struct sys *sys, int dir, char why[FILE_WHY])
 	if (parent >= 0)
 		sys->close(parent);
 	return r;
+}
+
+bool file_is_append_only(int dir)
+{
+	struct statx x;
+
+	return statx(dir, "", AT_EMPTY_PATH, 0, &x) == 0 && x.stx_attributes & STATX_ATTR_APPEND;
 }
 
 bool file_in_memory(int dir)

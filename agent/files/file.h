@@ -74,6 +74,8 @@ int file_sync(const struct sys *sys, int dir, const char *name);
 int file_sync_parent(const struct sys *sys, int dir, char why[FILE_WHY]);
 /* True when the directory lies in memory (tmpfs, ramfs), where fsync is of no use. */
 bool file_in_memory(int dir);
+/* True of a directory (chattr +a) in which nothing that is made can be renamed or removed. */
+bool file_is_append_only(int dir);
 
 /* This errno says nothing about the file: memory or descriptors are short. */
 bool file_error_is_ours(int error);
