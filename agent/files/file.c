@@ -344,6 +344,18 @@ bool file_is_append_only(int dir)
 	return statx(dir, "", AT_EMPTY_PATH, 0, &x) == 0 && x.stx_attributes & STATX_ATTR_APPEND;
 }
 
+bool file_is_mount_point(int dir, const char *name, const struct stat *st)
+{
+	struct stat above;
+	struct statx x;
+
+	if (fstat(dir, &above) || above.st_dev == st->st_dev)
+		return false;
+	return statx(dir, name, AT_SYMLINK_NOFOLLOW, 0, &x) != 0 ||
+	       !(x.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) ||
+	       x.stx_attributes & STATX_ATTR_MOUNT_ROOT;
+}
+
 bool file_in_memory(int dir)
 {
 	struct statfs fs;

@@ -47,20 +47,6 @@ static int explain_target(
 	return -error;
 }
 
-/* On an overlay of several file systems a file has another device than its directory, and is no
- * mount all the same. */
-static bool is_mount_point(int dir, const char *name, const struct stat *st)
-{
-	struct stat above;
-	struct statx x;
-
-	if (fstat(dir, &above) || above.st_dev == st->st_dev)
-		return false;
-	return statx(dir, name, AT_SYMLINK_NOFOLLOW, 0, &x) != 0 ||
-	       !(x.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) ||
-	       x.stx_attributes & STATX_ATTR_MOUNT_ROOT;
-}
-
 static int check_target_file(const struct target *t, int fd, char why[FILE_WHY])
 {
 	struct stat st;
@@ -78,7 +64,7 @@ static int check_target_file(const struct target *t, int fd, char why[FILE_WHY])
 	if (!S_ISREG(st.st_mode))
 		return explain_target(why, EINVAL, "will not replace", t->config->file,
 			"it is not a regular file; remove it, or name another one");
-	if (is_mount_point(fd, t->name, &st))
+	if (file_is_mount_point(fd, t->name, &st))
 		return explain_target(why, EBUSY, "cannot replace", t->config->file,
 			"it is a mount point of its own; mount the directory instead");
 	return 0;
