@@ -758,5 +758,5 @@ const char *pullet_strerror(int error)
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		if (table[i].error == positive)
 			return table[i].text;
-	return "the operating system refused: strerror() of the error says why";
+	return strerror(positive);
 }

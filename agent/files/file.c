@@ -36,7 +36,7 @@ static const struct {
 	{EXDEV, ": the file itself is a mount point; mount the directory instead", ""},
 	{EACCES, ": the agent's user must be able to write there",
 		": the agent's user must be able to read it"},
-	{EPERM, ": what is there belongs to another user, or is immutable", ""},
+	{EPERM, ": what is there belongs to another user, or is immutable or append-only", ""},
 	{ENOTSUP,
 		": its file system keeps no modes; mount it with a stricter umask, or name another "
 		"place",
@@ -151,6 +151,10 @@ static int create_temporary(
 {
 	int fd, tries = 0;
 
+	if (file_is_append_only(dir)) {
+		errno = EPERM;
+		return -1;
+	}
 	do {
 		if (snprintf(temporary, NAME_MAX + 1, ".%s" TEMPORARY "%016" PRIx64, name,
 			    sys->random()) > NAME_MAX) {
@@ -331,6 +335,25 @@ int file_sync_parent(const struct sys *sys, int dir, char why[FILE_WHY])
 	if (parent >= 0)
 		sys->close(parent);
 	return r;
+}
+
+bool file_is_append_only(int dir)
+{
+	struct statx x;
+
+	return statx(dir, "", AT_EMPTY_PATH, 0, &x) == 0 && x.stx_attributes & STATX_ATTR_APPEND;
+}
+
+bool file_is_mount_point(int dir, const char *name, const struct stat *st)
+{
+	struct stat above;
+	struct statx x;
+
+	if (fstat(dir, &above) || above.st_dev == st->st_dev)
+		return false;
+	return statx(dir, name, AT_SYMLINK_NOFOLLOW, 0, &x) != 0 ||
+	       !(x.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) ||
+	       x.stx_attributes & STATX_ATTR_MOUNT_ROOT;
 }
 
 bool file_in_memory(int dir)

@@ -74,6 +74,12 @@ int file_sync(const struct sys *sys, int dir, const char *name);
 int file_sync_parent(const struct sys *sys, int dir, char why[FILE_WHY]);
 /* True when the directory lies in memory (tmpfs, ramfs), where fsync is of no use. */
 bool file_in_memory(int dir);
+/* True of a directory (chattr +a) in which nothing that is made can be renamed or removed. */
+bool file_is_append_only(int dir);
+/* True of a file of another file system than its directory's, of which st was read, that is mounted
+ * there. One on an overlay of several file systems has another device as well, and is not; before
+ * Linux 5.8 nothing tells these apart. */
+bool file_is_mount_point(int dir, const char *name, const struct stat *st);
 
 /* This errno says nothing about the file: memory or descriptors are short. */
 bool file_error_is_ours(int error);

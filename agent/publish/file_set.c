@@ -455,6 +455,8 @@ static int make_generation(
 {
 	int r, tries = 0;
 
+	if (file_is_append_only(dir))
+		return -EPERM;
 	do {
 		snprintf(name, GENERATION_NAME, "..%" PRIu64 "-%016" PRIx64, number,
 			f->sys->random());

@@ -65,7 +65,7 @@ static int explain_target(
 
 static int check_target_file(const struct target *t, int fd, char why[FILE_WHY])
 {
-	struct stat dir, st;
+	struct stat st;
 	int r = name_case_check(t->sys, fd, target_name(t), why);
 
 	if (r)
@@ -80,7 +80,7 @@ static int check_target_file(const struct target *t, int fd, char why[FILE_WHY])
 	if (!S_ISREG(st.st_mode))
 		return explain_target(why, EINVAL, "will not replace", t->config->file,
 			"it is not a regular file; remove it, or name another one");
-	if (fstat(fd, &dir) == 0 && dir.st_dev != st.st_dev)
+	if (file_is_mount_point(fd, target_name(t), &st))
 		return explain_target(why, EBUSY, "cannot replace", t->config->file,
 			"it is a mount point of its own; mount the directory instead");
 	return 0;

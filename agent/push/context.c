@@ -10,13 +10,41 @@
 
 /* libzmq's, named in its draft only; without it a small frame holds 8 to 18 KiB */
 #define ZERO_COPY_RECV 10
+#define THREADS 2 /* of a context, begun with its first socket */
+
+static void *wait_for_lock(void *lock)
+{
+	pthread_mutex_lock(lock);
+	pthread_mutex_unlock(lock);
+	return NULL;
+}
+
+/* Has as many threads at a time as a context. 0 or -errno. */
+static int try_threads(void)
+{
+	pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	pthread_t threads[THREADS];
+	int r = 0, n = 0;
+
+	pthread_mutex_lock(&lock);
+	while (r == 0 && n < THREADS) {
+		r = pthread_create(&threads[n], NULL, wait_for_lock, &lock);
+		n += r == 0;
+	}
+	pthread_mutex_unlock(&lock);
+	while (n > 0)
+		pthread_join(threads[--n], NULL);
+	return -r;
+}
 
 int push_context_try(void)
 {
 	struct sched_param param;
 	int policy, r = pthread_getschedparam(pthread_self(), &policy, &param);
 
-	return r ? -r : -pthread_setschedparam(pthread_self(), policy, &param);
+	if (r == 0)
+		r = pthread_setschedparam(pthread_self(), policy, &param);
+	return r ? -r : try_threads();
 }
 
 void *push_context_new(enum peer_guard_side side)

@@ -14,8 +14,9 @@ struct push_option {
 	int option, value; /* of zmq_setsockopt() */
 };
 
-/* Whether this process may have a context: libzmq aborts where its threads may not set their
- * scheduling, as under SystemCallFilter=~@resources. 0 or -errno. */
+/* Whether this process may have a context: libzmq aborts where it cannot start its threads, as at
+ * the limit of processes, or these may not set their scheduling, as under
+ * SystemCallFilter=~@resources. 0 or -errno. */
 int push_context_try(void);
 /* side: the peers that are guarded against. End it with zmq_ctx_term(). NULL when memory is
  * short. */

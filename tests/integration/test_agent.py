@@ -6,7 +6,7 @@ import signal
 import subprocess
 
 import harness
-from harness import PULLET, PULLETD, Agent, FaultServer, good
+from harness import PULLET, PULLETD, Agent, FaultServer, good, needs
 
 
 def identity(path):
@@ -122,6 +122,46 @@ class Operator(harness.Case):
         self.assertEqual(agent.refresh()['outcome'], 'published')
         self.assertEqual(self.read('out/web.yaml'), b'n: 2\n')
         agent.stop()
+
+    # ---- limits
+
+    def test_a_limit_of_the_size_of_files_is_an_error_of_what_it_stops(self):
+        self.prefix = ['prlimit', '--fsize=600:']
+        agent = self.start()
+        agent.log.wait('cannot publish here.*File too large: raise the limit of the size of files')
+        self.assertEqual(agent.status()['state'], 'waiting')
+        subprocess.run(['prlimit', '--pid', str(agent.pid), '--fsize=unlimited:'], check=True)
+        self.assertEqual(agent.refresh()['outcome'], 'published')
+        agent.stop()
+
+    # ---- mounts
+
+    def start_in_mounts(self, script):
+        """With the mounts that the script makes, of file systems that are not the test's."""
+        self.prefix = [*harness.unshare('mount')[0], 'sh', '-ec', f'{script}; exec "$@"', 'sh']
+        return self.start()
+
+    @needs('mounts of its own')
+    def test_replaces_a_file_on_an_overlay_of_two_file_systems(self):
+        os.makedirs(self.path('upper'))
+        over = self.path('upper')
+        agent = self.start_in_mounts(f'mount -t tmpfs none {over}; mkdir -p {self.path("out")} {self.path("lower")} {over}/up {over}/work; '
+                                     f'mount -t overlay -o lowerdir={self.path("lower")},upperdir={over}/up,workdir={over}/work,xino=off none {self.path("out")}')
+        agent.log.wait('published.*generation=1')
+        self.set(2)
+        self.assertEqual(agent.refresh()['outcome'], 'published')
+        self.assertEqual((agent.status()['generation'], agent.status()['state']), (2, 'ok'))
+        agent.stop()
+
+    @needs('mounts of its own')
+    def test_never_replaces_a_file_that_is_mounted(self):
+        self.write('out/web.yaml', 'n: 0\n')
+        os.makedirs(self.path('other'))
+        agent = self.start_in_mounts(f'mount -t tmpfs none {self.path("other")}; echo "n: 0" >{self.path("other/file")}; '
+                                     f'mount --bind {self.path("other/file")} {self.path("out/web.yaml")}')
+        agent.log.wait('it is a mount point of its own; mount the directory instead')
+        agent.stop()
+        self.assertEqual(self.read('out/web.yaml'), b'n: 0\n')
 
     # ---- drift
 

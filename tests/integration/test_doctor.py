@@ -628,7 +628,8 @@ class Files(Case):
                 findings = self.doctor(prefix=self.believe(magic, 'state', 'run', 'out'), env=self.without_leaks(), code=1)
                 self.one(findings, 'warning', f'^state_dir: it is on {name}: the agent hangs when that does$', remedy='name a local directory', subject=self.path('state'))
                 self.one(findings, 'error', f'^runtime_dir: it is on {name}: readers of snapshots may be killed', remedy='/run/pullet', subject=self.path('run'))
-                self.one(findings, 'error' if name == 'NFS' else 'warning', f'/out is on {name}', remedy='publish into a local directory', subject='web')
+                says = ', where a rename may fail' if name == 'NFS' else ': whether .*, and the agent, with all its configs, hangs when that does$'
+                self.one(findings, 'error' if name == 'NFS' else 'warning', f'/out is on {name}{says}', remedy='publish into a local directory', subject='web')
 
     @needs(harness.LOOK)
     def test_on_nfs_the_agent_does_refuse(self):

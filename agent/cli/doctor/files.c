@@ -322,7 +322,8 @@ static void check_publish_dir(struct doctor_list *l, const char *name, const cha
 	else if (doctor_is_remote(p->type))
 		doctor_add(l, DOCTOR_WARNING, name, "publish into a local directory",
 			"%s is on %s: whether a file is replaced in one step there is up to its "
-			"server, and what others change is not noticed at once",
+			"server, what others change is not noticed at once, and the agent, with "
+			"all its configs, hangs when that does",
 			path, kind);
 	if (p->st.stx_mode & (S_IWGRP | S_IWOTH) && (set || !(p->st.stx_mode & S_ISVTX)))
 		doctor_add(l, DOCTOR_ERROR, name, "chmod go-w",

@@ -7,6 +7,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <linux/fs.h>
+#include <sys/ioctl.h>
+
 #include <cmocka.h>
 
 #include "files/file.h"
@@ -398,6 +401,19 @@ static void replace__of_a_long_name__has_room_for_a_temporary_one(void **state)
 	assert_int_equal(scratch_count(dir, name), 1);
 }
 
+static void replace__in_a_directory_that_is_append_only__leaves_nothing(void **state)
+{
+	int flags = FS_APPEND_FL, none = 0;
+
+	(void)state;
+	if (ioctl(dir_fd, FS_IOC_SETFLAGS, &flags))
+		skip();
+	assert_int_equal(file_replace(&sys, dir_fd, "web.yaml", "n: 2", 4, &plain, why), -EPERM);
+	assert_int_equal(ioctl(dir_fd, FS_IOC_SETFLAGS, &none), 0);
+	assert_non_null(strstr(why, "or is immutable or append-only"));
+	assert_alone("n: 1\n");
+}
+
 static void commit__makes_what_was_prepared_visible(void **state)
 {
 	char temporary[NAME_MAX + 1];
@@ -587,7 +603,7 @@ static void remedy__is_the_error_and_what_to_do(void **state)
 		{EACCES, true, "Permission denied: the agent's user must be able to read it%s"},
 		{EPERM, false,
 			"Operation not permitted: what is there belongs to another user, or is "
-			"immutable%s"},
+			"immutable or append-only%s"},
 		{EPERM, true, "Operation not permitted%s"},
 		{ENOTSUP, false,
 			"Operation not supported: its file system keeps no modes; mount it with a "
@@ -671,6 +687,7 @@ int main(void)
 		CASE(replace__with_calls_that_do_half__does_the_whole),
 		CASE(replace__by_writes_of_nothing__is_an_error),
 		CASE(replace__of_a_long_name__has_room_for_a_temporary_one),
+		CASE(replace__in_a_directory_that_is_append_only__leaves_nothing),
 		CASE(commit__makes_what_was_prepared_visible),
 		CASE(read__of_a_file__is_all_of_it),
 		CASE(read__of_what_is_no_file__says_so),

@@ -2222,6 +2222,7 @@ static void strerror__has_a_sentence_for_each(void **state)
 		for (size_t other = 0; other < i && i < 9; other++)
 			assert_string_not_equal(text, pullet_strerror(-errors[other]));
 	}
+	assert_string_equal(pullet_strerror(-EIO), strerror(EIO));
 	assert_non_null(pullet_strerror(INT_MIN));
 }
 

@@ -15,8 +15,11 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
+
+#include <linux/fs.h>
 
 #include <cmocka.h>
 
@@ -524,6 +527,26 @@ static void open__in_bad_places__says_what_to_do(void **state)
 }
 
 /* ---- leftovers ---- */
+
+static void publish__into_a_directory_that_is_append_only__leaves_nothing(void **state)
+{
+	int flags = FS_APPEND_FL, none = 0, dir;
+	bool can;
+	struct place p;
+
+	(void)state;
+	place_init(&p, scratch_memory());
+	publish_well(&p, &old_set, 1);
+	dir = open(p.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	can = ioctl(dir, FS_IOC_SETFLAGS, &flags) == 0;
+	if (can)
+		expect_refused(&p, &new_set, -EPERM, "or is immutable or append-only");
+	ioctl(dir, FS_IOC_SETFLAGS, &none);
+	close(dir);
+	place_fini(&p);
+	if (!can)
+		skip();
+}
 
 static void open__after_a_crash__puts_right_what_is_left_and_no_more(void **state)
 {
@@ -1514,6 +1537,7 @@ int main(void)
 		cmocka_unit_test(publish__where_the_link_cannot_be_read__says_why),
 		cmocka_unit_test(publish__of_bad_names__names_them),
 		cmocka_unit_test(open__in_bad_places__says_what_to_do),
+		cmocka_unit_test(publish__into_a_directory_that_is_append_only__leaves_nothing),
 		cmocka_unit_test(open__after_a_crash__puts_right_what_is_left_and_no_more),
 		cmocka_unit_test(open__with_data_that_leads_nowhere__publishes_again),
 		cmocka_unit_test(open__with_a_link_that_leads_in_a_circle__keeps_it),

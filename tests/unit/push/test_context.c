@@ -4,6 +4,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+
 #include <cmocka.h>
 
 #include "push/context.h"
@@ -34,6 +38,32 @@ static void context__that_cannot_be_guarded__is_none(void **state)
 		assert_true(fault_zmq_failed());
 		assert_int_equal(fault_zmq.contexts, 0);
 	}
+}
+
+static unsigned threads_left = 99;
+
+int pthread_create(
+	pthread_t *ret, const pthread_attr_t *attributes, void *(*start_it)(void *), void *arg)
+{
+	static int (*real)(pthread_t *, const pthread_attr_t *, void *(*)(void *), void *);
+
+	if (threads_left == 0)
+		return EAGAIN;
+	threads_left--;
+	if (!real)
+		*(void **)&real = dlsym(RTLD_NEXT, "pthread_create");
+	return real(ret, attributes, start_it, arg);
+}
+
+static void context__without_its_threads__is_none_beforehand(void **state)
+{
+	(void)state;
+	for (unsigned n = 0; n <= 2; n++) {
+		threads_left = n;
+		assert_int_equal(push_context_try(), n < 2 ? -EAGAIN : 0);
+		assert_int_equal(threads_left, 0);
+	}
+	threads_left = 99;
 }
 
 static void options__are_those_of_both_ends_and_the_callers(void **state)
@@ -87,6 +117,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(context__of_a_side__has_its_number_and_copies_small_frames),
 		cmocka_unit_test(context__that_cannot_be_guarded__is_none),
+		cmocka_unit_test(context__without_its_threads__is_none_beforehand),
 		cmocka_unit_test(options__are_those_of_both_ends_and_the_callers),
 		cmocka_unit_test(options__of_which_one_cannot_be_set__fail),
 	};
