@@ -145,6 +145,7 @@ static void fill_publication(struct config *c)
 		.image = candidate->image ? c->current.image : NULL,
 		.image_data = candidate->image,
 		.image_len = candidate->image_len,
+		.shown_dir = c->settings->snapshot ? NULL : c->env->runtime_dir,
 		.version = &candidate->version,
 		.pieces = candidate->pieces,
 		.body = candidate->body.data ? candidate->body.data : "",

@@ -35,6 +35,7 @@ struct publication {
 	struct image *image;                /* NULL: no snapshot */
 	void *image_data;                   /* its generation is filled in */
 	size_t image_len;
+	const char *shown_dir;           /* where the version is marked as shown; NULL: nowhere */
 	uint64_t confirmed_ms, stale_ms; /* for the snapshot's readers; 0 = not by the server */
 	const struct version *version;
 	const void *body; /* as pulled, for the store */
