@@ -40,6 +40,7 @@ struct config *config_new(const struct config_env *env, const struct settings_co
 	current_init(c);
 	decisions_init(c);
 	publishing_init(c);
+	syncing_init(c);
 	c->decisions.checks = verify_new(env->sys, settings);
 	if (c->decisions.checks && run_open(c) == 0)
 		return c;

@@ -1,6 +1,6 @@
 /*
- * The last phase of a step: commit, show, record; the state file is brought to the disk later where
- * that can wait.
+ * The last phase of a step: commit, show, record; the state file is brought to the disk later
+ * (syncing) where that can wait.
  *
  * Surprising: once begun it is never given up half-way, not even when the config retires.
  */
@@ -14,75 +14,6 @@
 #define LARGE (1u << 20) /* bytes */
 #define CANNOT_PUBLISH "could not publish: keeping the current version"
 #define CANNOT_START "the last known good could not be published"
-
-/* ---- bringing files to the disk ---- */
-
-static int sync_ledger_file(struct config *c)
-{
-	int r, dir = store_dir(c->current.store);
-
-	if (dir < 0)
-		return dir;
-	r = ledger_sync(c->env->sys, dir);
-	c->env->sys->close(dir);
-	return r;
-}
-
-static void run_sync_job(struct worker_job *job)
-{
-	struct config *c =
-		(struct config *)((char *)job - offsetof(struct config, current.sync_job));
-	int r = 0;
-
-	c->step.on_worker_ms = c->env->sys->now_ms();
-	if (c->current.syncing & PUBLISHING_STATE)
-		r = store_sync(c->current.store, c->current.sync_generation);
-	if (r == 0 && c->current.syncing & PUBLISHING_LEDGER)
-		r = sync_ledger_file(c);
-	c->current.sync_error = r;
-	c->step.on_worker_ms = 0;
-}
-
-void publishing_sync(struct config *c, unsigned files)
-{
-	if (files && store_in_memory(c->current.store))
-		return;
-	c->current.to_sync |= files;
-	if (c->current.syncing || !c->current.to_sync)
-		return;
-	c->current.syncing = c->current.to_sync;
-	c->current.to_sync = 0;
-	c->current.sync_generation = c->current.version.generation;
-	worker_submit(c->env->worker, &c->current.sync_job);
-}
-
-static void sync_job_done(struct worker_job *job)
-{
-	struct config *c =
-		(struct config *)((char *)job - offsetof(struct config, current.sync_job));
-	unsigned done = c->current.syncing;
-	bool again = file_error_is_ours(-c->current.sync_error);
-
-	c->current.syncing = 0;
-	/* Nothing that is visible is lost: the file stays in the page cache, and the next
-	 * generation is a new file. */
-	if (c->current.sync_error)
-		log_warn(again ? "the state file is not on the disk yet: a power cut may lose it"
-			       : "the state file is not on the disk: a power cut may lose it",
-			"config", c->settings->name, "why", strerror(-c->current.sync_error));
-	else if (done & PUBLISHING_STATE &&
-		 !c->step.publishing) /* else the store is the worker's */
-		store_prune(c->current.store,
-			c->current.sync_generation == c->current.version.generation,
-			(uint64_t[]){c->decisions.ledger->proven, latest_generation(c),
-				c->current.version.generation},
-			3, c->current.repeated);
-	if (again)
-		c->current.to_sync |= done; /* at the end of the next run */
-	else
-		publishing_sync(c, 0);
-	config_finish_retiring(c);
-}
 
 /* ---- the publication ---- */
 
@@ -326,11 +257,13 @@ static void publication_ended(struct config *c)
 		note_published_event(c);
 		follow_published(c);
 	}
-	if (p.not_durable)
+	if (p.not_durable) {
 		log_warn("published, but a power cut may bring the old version back", "config",
 			c->settings->name, "why", p.why);
+		c->current.to_sync |= SYNCING_PLACES; /* at the end of the next run */
+	}
 	if (p.save && !p.state_synced)
-		publishing_sync(c, PUBLISHING_STATE);
+		syncing_ask(c, SYNCING_STATE);
 	run_note_published(c);
 	step_end(c, true);
 }
@@ -389,5 +322,4 @@ void publishing_start(struct config *c)
 void publishing_init(struct config *c)
 {
 	c->step.publish_job = (struct worker_job){.run = run_publish_job, .done = publish_job_done};
-	c->current.sync_job = (struct worker_job){.run = run_sync_job, .done = sync_job_done};
 }

@@ -237,7 +237,7 @@ static void sync_young(struct config *c)
 
 	if (store_describe_file(c->current.store, c->current.version.generation, &file) ||
 		now_ms - file.at_ms < YOUNG_MS)
-		publishing_sync(c, PUBLISHING_STATE | PUBLISHING_LEDGER);
+		syncing_ask(c, SYNCING_STATE | SYNCING_LEDGER);
 }
 
 void current_started(struct config *c)

@@ -165,10 +165,10 @@ struct current {
 	/* where a probe's rollback would go, as it was looked for last; 0 = nowhere */
 	uint64_t older;
 	enum decide_row saved_by; /* of this life's step; ROW_NONE: of an earlier life's */
-	int sync_error;
+	int sync_error, places_error;
 	struct worker_job sync_job;
 	unsigned to_sync,
-		syncing; /* of enum publishing_file: to be brought to the disk next, and now */
+		syncing; /* of enum syncing_file: to be brought to the disk next, and now */
 	uint64_t sync_generation; /* of the state file */
 	uint64_t repeated; /* a generation with the same bytes, to be pruned then; 0 = none */
 	struct file_watch_entry file_drift, image_drift;

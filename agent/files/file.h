@@ -72,6 +72,9 @@ int file_sync(const struct sys *sys, int dir, const char *name);
 /* Fsyncs the directory above an open one, so that a new directory survives a power cut. 0 or
  * -errno; 0 also for a parent that may not be read. */
 int file_sync_parent(const struct sys *sys, int dir, char why[FILE_WHY]);
+/* Fsyncs an open directory, and the one above it unless *named; sets *named. 0, also in memory, or
+ * -errno. */
+int file_sync_dir(const struct sys *sys, int dir, bool *named);
 /* True when the directory lies in memory (tmpfs, ramfs), where fsync is of no use. */
 bool file_in_memory(int dir);
 

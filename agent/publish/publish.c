@@ -171,3 +171,12 @@ void publish_run(struct publication *p)
 	if (dir >= 0)
 		p->sys->close(dir);
 }
+
+int publish_sync(struct target *t, struct file_set *f, const struct image *i)
+{
+	int r = t ? target_sync(t) : 0;
+
+	if (r == 0 && f)
+		r = file_set_sync(f);
+	return r == 0 && i ? image_sync(i) : r;
+}

@@ -124,6 +124,18 @@ void target_close(struct target *t)
 	free(t);
 }
 
+int target_sync(struct target *t)
+{
+	char why[FILE_WHY];
+	int r, dir = trusted_open_dir(t->sys, t->dir, TRUSTED_ANY, why);
+
+	if (dir < 0)
+		return dir;
+	r = file_sync_dir(t->sys, dir, &t->dir_synced);
+	t->sys->close(dir);
+	return r;
+}
+
 /* ---- what is there ---- */
 
 static bool read_identity(const struct target *t, int dir, struct identity *ret)

@@ -26,7 +26,7 @@ BUGS = [
     ('the state is synced after the file', 'agent/publish/publish.c', 'bool sync = needs_sync(p, dir >= 0 && !file_in_memory(dir));', 'bool sync = p->config->strict;'),
     ('the file before the state', 'agent/publish/publish.c', 'save_version, prepare_image, publish_text, publish_set, publish_image}', 'publish_text, publish_set, prepare_image, publish_image, save_version}'),
     ('strict is normal', 'agent/publish/publish.c', 'return p->config->strict || target_on_disk ||', 'return target_on_disk ||'),
-    ('the state is never synced', 'agent/config/publishing.c', '\tif (c->current.syncing & PUBLISHING_STATE)\n\t\tr = store_sync', '\tif (0)\n\t\tr = store_sync'),
+    ('the state is never synced', 'agent/config/syncing.c', '\tif (c->current.syncing & SYNCING_STATE)\n\t\tr = store_sync', '\tif (0)\n\t\tr = store_sync'),
     ('descriptors of read files stay open', 'agent/files/file.c', '\tsys->close(fd);\n\treturn r;\n}\n\nint file_read(', '\treturn r;\n}\n\nint file_read('),
     ('temporary files stay', 'agent/files/file.c', 'if (is_temporary(e->d_name, name) && sys->unlinkat', 'if (0 && sys->unlinkat'),
     ('the set is not flipped at once', 'agent/publish/file_set.c', '\tif (f->sys->renameat(dir, temporary, dir, FILE_SET_LINK)) {', '\tf->sys->unlinkat(dir, DATA, 0);\n\tif (f->sys->renameat(dir, temporary, dir, DATA)) {'),
