@@ -563,7 +563,9 @@ int file_set_publish(struct file_set *f, const struct file_set_entry *entries, s
 	dir = open_set_dir(f, why);
 	if (dir < 0)
 		return dir;
-	r = read_current(f, dir, &previous, why);
+	r = file_check_removable(dir, FILE_SET_LINK, why);
+	if (r == 0)
+		r = read_current(f, dir, &previous, why);
 	if (r == 0)
 		r = check_links(f, dir, entries, count, why);
 	if (r == 0)

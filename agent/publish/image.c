@@ -42,7 +42,8 @@ struct image {
 		uint64_t ino, ctime_ns, digest;
 	} verified; /* this, too */
 	bool in_memory;
-	bool known; /* what follows is of the file last published */
+	bool failed; /* the last publication */
+	bool known;  /* what follows is of the file last published */
 	ino_t ino;
 	off_t size;
 	struct timespec mtime;
@@ -511,8 +512,11 @@ static void drop_prepared(struct image *i)
 int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY])
 {
 	struct prepared *p = i->prepared = calloc(1, sizeof(*p));
-	struct file_options options = {
-		.mode = 0640, .uid = (uid_t)-1, .gid = (gid_t)-1, .sync = !i->in_memory};
+	struct file_options options = {.mode = 0640,
+		.uid = (uid_t)-1,
+		.gid = (gid_t)-1,
+		.sync = !i->in_memory,
+		.again = i->failed};
 	int dir = p ? open_runtime_dir(i, why) : -ENOMEM, r = 0;
 
 	if (!p)
@@ -528,6 +532,7 @@ int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, 
 	r = name_case_check(i->sys, dir, i->name, why);
 	if (r == 0 && (i->known || !file_holds(i->sys, dir, i->name, data, len)))
 		r = file_prepare(i->sys, dir, i->name, data, len, &options, p->temporary, why);
+	i->failed = r != 0;
 	if (r)
 		drop_prepared(i);
 	return r;
@@ -536,7 +541,7 @@ int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, 
 void image_abandon(struct image *i)
 {
 	if (i->prepared && i->prepared->temporary[0])
-		i->sys->unlinkat(i->prepared->dir, i->prepared->temporary, 0);
+		i->failed |= i->sys->unlinkat(i->prepared->dir, i->prepared->temporary, 0) != 0;
 	drop_prepared(i);
 }
 
@@ -552,6 +557,7 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 	if (p->temporary[0]) {
 		keep_replaced(i, dir);
 		r = file_commit(i->sys, dir, i->name, p->temporary, !i->in_memory, why);
+		i->failed = r < 0;
 		if (r >= 0)
 			note_verified(i, dir, p);
 	} else {

@@ -28,6 +28,7 @@ struct target {
 	const struct settings_config *config;
 	char *dir;
 	const char *name; /* in config->file */
+	bool failed;      /* the last publication */
 	bool known;       /* identity is that of the last publication */
 	bool dir_synced;  /* the directory's name is on the disk */
 	bool in_memory;   /* the directory, when it was opened last */
@@ -215,9 +216,11 @@ int target_replace(struct target *t, int dir, const void *text, size_t len, char
 		.gid = t->config->gid,
 		.sync = !file_in_memory(dir),
 		.ret_written = &written,
+		.again = t->failed,
 	};
 	int r = file_replace(t->sys, dir, t->name, text, len, &options, why);
 
+	t->failed = r < 0;
 	if (r == 0 && options.sync && !t->dir_synced) { /* it may be new */
 		t->dir_synced = file_sync_parent(t->sys, dir, why) == 0;
 		r = t->dir_synced ? 0 : FILE_NOT_DURABLE;
