@@ -512,11 +512,8 @@ static void drop_prepared(struct image *i)
 int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY])
 {
 	struct prepared *p = i->prepared = calloc(1, sizeof(*p));
-	struct file_options options = {.mode = 0640,
-		.uid = (uid_t)-1,
-		.gid = (gid_t)-1,
-		.sync = !i->in_memory,
-		.again = i->failed};
+	struct file_options options = {
+		.mode = 0640, .uid = (uid_t)-1, .gid = (gid_t)-1, .sync = !i->in_memory};
 	int dir = p ? open_runtime_dir(i, why) : -ENOMEM, r = 0;
 
 	if (!p)
@@ -528,6 +525,7 @@ int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, 
 		return dir;
 	}
 	options.ret_written = &p->written;
+	options.again = i->failed;
 	p->digest = snapshot_stamp(data, len, generation);
 	r = name_case_check(i->sys, dir, i->name, why);
 	if (r == 0 && (i->known || !file_holds(i->sys, dir, i->name, data, len)))

@@ -295,7 +295,7 @@ static void choose_watched(struct watch_request *q)
 	q->watch.count = n ? n : q->item_count;
 }
 
-static size_t find_item(const struct watch_request *q, const struct watch_item *item)
+static size_t find_watch_item(const struct watch_request *q, const struct watch_item *item)
 {
 	size_t i = 0;
 
@@ -508,7 +508,7 @@ void watch_remove(struct watch *w, struct watch_item *item)
 	item->reported = false;
 	if (!q)
 		return;
-	i = find_item(q, item);
+	i = find_watch_item(q, item);
 	behind = --q->item_count - i;
 	memmove(&q->items[i], &q->items[i + 1], behind * sizeof(q->items[0]));
 	memmove(&q->watched[i], &q->watched[i + 1], behind * sizeof(q->watched[0]));
@@ -527,7 +527,7 @@ void watch_followed(struct watch_item *item)
 	if (!item->reported)
 		return;
 	item->reported = false;
-	if (q->exchange && find_item(q, item) >= q->watch.count) {
+	if (q->exchange && find_watch_item(q, item) >= q->watch.count) {
 		exchange_cancel(q->exchange);
 		q->exchange = NULL;
 		ask_again(q);
