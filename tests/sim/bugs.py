@@ -29,7 +29,7 @@ BUGS = [
     ('the state is never synced', 'agent/config/syncing.c', '\tif (c->current.syncing & SYNCING_STATE)\n\t\tr = store_sync', '\tif (0)\n\t\tr = store_sync'),
     ('descriptors of read files stay open', 'agent/files/file.c', '\tsys->close(fd);\n\treturn r;\n}\n\nint file_read(', '\treturn r;\n}\n\nint file_read('),
     ('temporary files stay', 'agent/files/file.c', '\t\tif (sys->unlinkat(dir, e->d_name, 0) == 0)', '\t\tif (0 && sys->unlinkat(dir, e->d_name, 0) == 0)'),
-    ('the set is not flipped at once', 'agent/publish/file_set.c', '\tif (f->sys->renameat(dir, temporary, dir, FILE_SET_LINK)) {', '\tf->sys->unlinkat(dir, DATA, 0);\n\tif (f->sys->renameat(dir, temporary, dir, DATA)) {'),
+    ('the set is not flipped at once', 'agent/publish/file_set.c', '\tif (f->sys->renameat(dir, temporary, dir, FILE_SET_LINK)) {', '\tf->sys->unlinkat(dir, FILE_SET_LINK, 0);\n\tif (f->sys->renameat(dir, temporary, dir, FILE_SET_LINK)) {'),
     ('a damaged state file ends the search', 'agent/version/store.c', '\t\tif (r == -EBADMSG) /* what', '\t\tif (r == -EBADMSG)\n\t\t\tbreak;\n\t\tif (r == -EBADMSG) /* what'),
     ('no memory is damage', 'agent/version/store.c', 'if (r == 0 || r == -EMSGSIZE || file_error_is_ours(-r) ||', 'if (r == 0 || r == -EMSGSIZE ||'),
     # ---- versions
