@@ -92,9 +92,9 @@ int pullet_get(struct pullet *p, const char *key, size_t key_len, struct pullet_
 /* The value as that type, or the fallback: when there is no such key, its value is not of the type,
  * or does not fit 64 bits. string: any scalar but null, as it was written. int: an integer; a
  * string that is one, whole: decimal digits, a sign before them or not. double: a number; a string
- * that is one, whole: decimal, and finite. bool: true or false, or such a string. duration: a
- * string like "500ms", "10s", "5m", "1h", "2d" or "1h30m", in milliseconds: whole numbers, the
- * greatest unit first and each once. size: a string like "64B",
+ * that is one, whole: decimal, and finite; the double nearest to it (0 for 1e-400). bool: true or
+ * false, or such a string. duration: a string like "500ms", "10s", "5m", "1h", "2d" or "1h30m", in
+ * milliseconds: whole numbers, the greatest unit first and each once. size: a string like "64B",
  * "64KiB", "8MiB", "2GiB" or "1TiB", or as int, in bytes; like durations it may be less than 0,
  * which often stands for "no limit": look where it must not. tests/golden/values.tsv has hundreds
  * of examples. */

@@ -69,13 +69,18 @@ int validation_load_own(struct config *c, uint64_t generation, struct candidate 
 void publishing_init(struct config *c);
 /* Commits and shows the candidate, on the worker if it may block; ends the step. */
 void publishing_start(struct config *c);
-/* Brings files of the state directory to the disk soon, unless they lie in memory. */
-enum publishing_file { PUBLISHING_STATE = 1, PUBLISHING_LEDGER = 2 };
-void publishing_sync(struct config *c, unsigned files);
 /* dry_run.c: logs and prints what publishing_start() would do; ends the step. */
 void dry_run_publish(struct config *c);
 /* scrub_output.c: appends a program's output without the values of masked keys. arg: the config. */
 void scrub_output(void *arg, struct buffer *out, const char *text, size_t len);
+
+/* --- syncing.c --- */
+
+/* Brings files of the state directory to the disk soon, unless they lie in memory; and directories
+ * of published files. What had no descriptor, and directories that fail: again after the next run.
+ */
+enum syncing_file { SYNCING_STATE = 1, SYNCING_LEDGER = 2, SYNCING_PLACES = 4 };
+void syncing_ask(struct config *c, unsigned files);
 
 /* --- run.c: circulation --- */
 

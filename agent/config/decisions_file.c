@@ -45,7 +45,7 @@ int decisions_save(struct config *c)
 	else
 		decisions_forget_unsaved(c);
 	if (r == 0 && !c->settings->strict)
-		publishing_sync(c, PUBLISHING_LEDGER);
+		syncing_ask(c, SYNCING_LEDGER);
 	decisions_await_expiry(c);
 	return r;
 }

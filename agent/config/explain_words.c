@@ -252,6 +252,10 @@ static void explain_exceptions(const struct explanation *e)
 			"rejections, pins and overrides could not be saved, and would be lost with "
 			"a restart: %s",
 			choose_why(e, e->config->decisions.unsaved_note->why));
+	if (e->config->current.not_durable)
+		explain_say(e,
+			"what is published is not known to be on the disk: a power cut may bring "
+			"the version before back; it is tried again after each pull");
 	explain_probe(e);
 	if (e->all && s->place == PLACE_CHANGED && s->drift != DRIFT_HEAL)
 		explain_say(e,

@@ -1,6 +1,6 @@
 /*
- * The last phase of a step: commit, show, record; the state file is brought to the disk later where
- * that can wait.
+ * The last phase of a step: commit, show, record; the state file is brought to the disk later
+ * (syncing) where that can wait.
  *
  * Surprising: once begun it is never given up half-way, not even when the config retires.
  */
@@ -14,87 +14,6 @@
 #define LARGE (1u << 20) /* bytes */
 #define CANNOT_PUBLISH "could not publish: keeping the current version"
 #define CANNOT_START "the last known good could not be published"
-
-/* ---- bringing files to the disk ---- */
-
-static int sync_ledger_file(struct config *c)
-{
-	int r, dir = store_dir(c->current.store);
-
-	if (dir < 0)
-		return dir;
-	r = ledger_sync(c->env->sys, dir);
-	c->env->sys->close(dir);
-	return r;
-}
-
-/* One visit of the worker; what comes meanwhile waits in to_sync. */
-struct state_sync {
-	struct worker_job job;
-	struct config *config;
-	unsigned files;      /* of enum publishing_file */
-	uint64_t generation; /* of the state file */
-	int error;
-};
-
-static void run_sync_job(struct worker_job *job)
-{
-	struct state_sync *j = (struct state_sync *)job;
-	struct config *c = j->config;
-	int of_ledger = 0;
-
-	c->step.on_worker_ms = c->env->sys->now_ms();
-	if (j->files & PUBLISHING_STATE)
-		j->error = store_sync(c->current.store, j->generation);
-	if (j->files & PUBLISHING_LEDGER)
-		of_ledger = sync_ledger_file(c);
-	if (j->error == 0)
-		j->error = of_ledger;
-	c->step.on_worker_ms = 0;
-}
-
-static void sync_job_done(struct worker_job *job)
-{
-	struct state_sync *j = (struct state_sync *)job;
-	struct config *c = j->config;
-	bool again = file_error_is_ours(-j->error);
-
-	c->current.syncing = NULL;
-	if (j->error) /* what is visible stays in the page cache; the next one is a new file */
-		log_warn(again ? "the state file is not on the disk yet: a power cut may lose it"
-			       : "the state file is not on the disk: a power cut may lose it",
-			"config", c->settings->name, "why", strerror(-j->error));
-	else if (j->files & PUBLISHING_STATE &&
-		 !c->step.publishing) /* else the store is the worker's */
-		store_prune(c->current.store, j->generation == c->current.version.generation,
-			(uint64_t[]){c->decisions.ledger->proven, latest_generation(c),
-				c->current.version.generation},
-			3, c->current.repeated);
-	if (again)
-		c->current.to_sync |= j->files; /* at the end of the next run */
-	else
-		publishing_sync(c, 0);
-	free(j);
-	config_finish_retiring(c);
-}
-
-void publishing_sync(struct config *c, unsigned files)
-{
-	struct state_sync *j;
-
-	if (files && store_in_memory(c->current.store))
-		return;
-	c->current.to_sync |= files;
-	if (c->current.syncing || !c->current.to_sync || !(j = malloc(sizeof(*j))))
-		return; /* without memory: at the end of the next run */
-	*j = (struct state_sync){.job = {.run = run_sync_job, .done = sync_job_done},
-		.config = c,
-		.files = c->current.to_sync,
-		.generation = c->current.version.generation};
-	c->current.to_sync = 0;
-	c->current.syncing = j;
-	worker_submit(c->env->worker, &j->job);
-}
 
 /* ---- the publication ---- */
 
@@ -157,6 +76,7 @@ static void fill_publication(struct config *c)
 		.image = candidate->image ? c->current.image : NULL,
 		.image_data = candidate->image,
 		.image_len = candidate->image_len,
+		.shown_dir = c->settings->snapshot ? NULL : c->env->runtime_dir,
 		.version = &candidate->version,
 		.pieces = candidate->pieces,
 		.body = candidate->body.data ? candidate->body.data : "",
@@ -335,11 +255,14 @@ static void publication_ended(struct config *c)
 		note_published_event(c);
 		follow_published(c);
 	}
-	if (p.not_durable)
+	if (p.not_durable) {
 		log_warn("published, but a power cut may bring the old version back", "config",
 			c->settings->name, "why", p.why);
+		c->current.not_durable = true;
+		c->current.to_sync |= SYNCING_PLACES; /* at the end of the next run */
+	}
 	if (p.save && !p.state_synced)
-		publishing_sync(c, PUBLISHING_STATE);
+		syncing_ask(c, SYNCING_STATE);
 	run_note_published(c);
 	step_end(c, true);
 }

@@ -40,7 +40,7 @@ static void end_run(struct config *c)
 	schedule_bound_backoff(c);
 	schedule_arm_timer(c);
 	watches_confirm(c);
-	publishing_sync(c, 0); /* what had no descriptor before */
+	syncing_ask(c, 0); /* what had no descriptor before */
 	config_wake_waiters(c, 0, c->run.number - 1);
 	config_wake_waiters(c, CONFIG_ANY, CONFIG_ANY);
 	if (c->env->run_ended)

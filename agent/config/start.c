@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "publish/shown.h"
 #include "version/left.h"
 
 /* A disk that fails for a moment is waited for: what it has may be newer than what can be read, or
@@ -236,7 +237,7 @@ static void sync_young(struct config *c)
 
 	if (store_describe_file(c->current.store, c->current.version.generation, &file) ||
 		now_ms - file.at_ms < YOUNG_MS)
-		publishing_sync(c, PUBLISHING_STATE | PUBLISHING_LEDGER);
+		syncing_ask(c, SYNCING_STATE | SYNCING_LEDGER);
 }
 
 void current_started(struct config *c)
@@ -251,12 +252,16 @@ void current_started(struct config *c)
 	current_start_notify(c);
 }
 
-/* The newest that readers were shown in this boot; 0 = none is known. */
+/* The newest that readers were shown in this boot, with a snapshot or without; 0 = none is known.
+ */
 static uint64_t find_shown_generation(const struct config *c)
 {
-	return c->current.image && image_in_memory(c->current.image)
-		       ? image_generation(c->current.image)
-		       : 0;
+	const struct image *image = c->current.image;
+	uint64_t paged = image && image_in_memory(image) ? image_generation(image) : 0;
+	uint64_t marked =
+		shown_read(c->env->sys, c->env->runtime_dir, c->settings->name, c->env->sweep);
+
+	return paged > marked ? paged : marked;
 }
 
 /* What lies there was published after the versions were left. The directory of a set is not looked

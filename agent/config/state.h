@@ -165,10 +165,11 @@ struct current {
 	struct version *saved; /* its facts */
 	/* where a probe's rollback would go, as it was looked for last; 0 = nowhere */
 	uint64_t older;
-	enum decide_row saved_by;   /* of this life's step; ROW_NONE: of an earlier life's */
-	unsigned to_sync;           /* of enum publishing_file: to be brought to the disk next */
-	struct state_sync *syncing; /* on the worker; NULL = none */
-	uint64_t repeated; /* a generation with the same bytes, to be pruned then; 0 = none */
+	enum decide_row saved_by; /* of this life's step; ROW_NONE: of an earlier life's */
+	unsigned to_sync;         /* of enum syncing_file: to be brought to the disk next */
+	bool not_durable; /* what is published: a power cut may bring the version before back */
+	struct syncing *syncing; /* on the worker; NULL = none */
+	uint64_t repeated;       /* a generation with the same bytes, to be pruned then; 0 = none */
 	struct file_watch_entry file_drift, image_drift;
 	struct file_watch_entry bytes_drift; /* until it reports; then from the next look on */
 	bool watching_drift;                 /* these are in use */

@@ -139,10 +139,20 @@ static void add_page_headers(struct httpd_request *r)
 		httpd_add_header(r, headers[i].name, headers[i].value);
 }
 
-static bool is_own_host(const struct control *c, const struct httpd_request *r)
+/* True when that was answered: the request names no host, or not this one. */
+static bool deny_host(const struct control *c, struct httpd_request *r)
 {
-	return host_header_is_this_machines(
-		httpd_header(r, "Host"), c->env->settings->listen_names);
+	const char *host = httpd_header(r, "Host");
+
+	if (!host)
+		reply_error(r, 400, "the request has no Host header: HTTP wants one");
+	else if (!host_header_is_this_machines(host, c->env->settings->listen_names))
+		reply_error(r, 421,
+			"this host does not have the requested name: use its address, or "
+			"list the name in agent.listen_names");
+	else
+		return false;
+	return true;
 }
 
 /* Answers and logs that the user is not allowed, and how that is configured. */
@@ -221,12 +231,8 @@ static void dispatch_request(void *arg, struct httpd_request *r)
 	char name[128] = "";
 
 	add_page_headers(r);
-	if (!is_own_host(c, r)) {
-		reply_error(r, 421,
-			"this host does not have the requested name: use its address, or "
-			"list the name in agent.listen_names");
+	if (deny_host(c, r))
 		return;
-	}
 	route = find_route(r, name, &allow);
 	if (route) {
 		if (deny_request(c, route, r, name))

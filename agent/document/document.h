@@ -7,8 +7,9 @@
  * JSON is read as JSON whatever type it is said to have. Rejected, with line and column: other
  * tags, duplicate keys, NUL, other control characters, non-UTF-8, several documents, depth over
  * DOCUMENT_MAX_DEPTH, nodes over DOCUMENT_MAX_NODES after expansion, an integer outside 64 bits, a
- * number outside the range of a double, an empty document, a root that is not a mapping. In YAML
- * also U+0085, U+2028 and U+2029, quoted or not: they end a line for readers of YAML 1.1 only.
+ * number outside the range of a double (one too small for it is 0), an empty document, a root that
+ * is not a mapping. In YAML also U+0085, U+2028 and U+2029, quoted or not: they end a line for
+ * readers of YAML 1.1 only.
  *
  * Scalars keep the text that they were written with, and in YAML their style.
  *

@@ -12,6 +12,7 @@
 #include <yaml.h>
 
 #define MAX_LEVELS (2 * DOCUMENT_MAX_DEPTH)
+#define MAX_KEY 1024 /* characters up to the colon: YAML 1.2.2, 7.4.2 */
 
 /* A mapping or list that goes on by its column. */
 struct level {
@@ -403,11 +404,65 @@ static bool explain_after_quote(struct slip *s)
 	return say_at(s, s->at, "text behind the closing quote: put the whole value in quotes");
 }
 
+/* The offset behind the quoted text that begins here, or of the end of the line. */
+static size_t skip_quoted(const struct slip *s, size_t at)
+{
+	char quote = s->data[at++];
+
+	while (!is_line_end(s->data, s->len, at) && s->data[at] != quote)
+		at += 1 + (quote == '"' && s->data[at] == '\\' &&
+				  !is_line_end(s->data, s->len, at + 1));
+	return is_line_end(s->data, s->len, at) ? at : at + 1;
+}
+
+/* The offset behind the text that begins here: a quoted one, or all up to a colon and a blank. */
+static size_t skip_key(const struct slip *s, size_t at)
+{
+	char quote = char_at(s, at);
+
+	if (quote == '"' || quote == '\'') {
+		do
+			at = skip_quoted(s, at);
+		while (quote == '\'' && char_at(s, at) == quote); /* '' is one in the text */
+		return at;
+	}
+	while (!is_line_end(s->data, s->len, at) &&
+		!(s->data[at] == ':' && is_blank_or_end(s->data, s->len, at + 1)))
+		at++;
+	return at;
+}
+
+/* A key that begins here ends as one should, but is longer than libyaml looks for its colon. */
+static bool explain_long_key(struct slip *s, size_t offset)
+{
+	size_t end = skip_key(s, offset), chars = 0;
+
+	for (size_t at = offset; at < end && at < s->len; at++)
+		chars += (s->data[at] & 0xc0) != 0x80;
+	return chars > MAX_KEY && char_at(s, skip_blanks(s->data, s->len, end)) == ':' &&
+	       say_at_offset(s, offset,
+		       "a key may have 1024 characters in YAML, with its quotes: shorten it, or "
+		       "write ? KEY, and : VALUE in the next line");
+}
+
+/* The same of the text before the problem, which is a colon. */
+static bool explain_long_text(struct slip *s)
+{
+	bool is_value =
+		s->before.type == YAML_VALUE_TOKEN && s->before.start.line == s->last.start.line;
+
+	return s->last.type == YAML_SCALAR_TOKEN && s->last.start.line == s->at.line && !is_value &&
+	       char_at(s, s->offset) == ':' &&
+	       explain_long_key(s, offset_of_mark(s, s->last.start));
+}
+
 /* "a: b: c", or a line below that was to be a key. */
 static bool explain_colon(struct slip *s)
 {
 	size_t key = skip_blanks(s->data, s->len, line_start(s->data, s->offset));
 
+	if (explain_long_text(s))
+		return true;
 	if (s->last.type == YAML_SCALAR_TOKEN && s->last.start.line < s->at.line) {
 		size_t column = indent_of(s, s->offset);
 		bool beside = s->before.start.line == s->last.start.line;
@@ -435,6 +490,8 @@ static bool explain_no_colon(struct slip *s)
 	size_t offset = offset_of_mark(s, s->context), at = offset;
 	bool known = slip_in_line(s->data, s->len, &at) != NULL;
 
+	if (explain_long_key(s, offset))
+		return true;
 	if (s->last.type == YAML_SCALAR_TOKEN && s->last.style >= YAML_LITERAL_SCALAR_STYLE &&
 		s->last.end.index + 1 >= s->context.index)
 		return say_at(s, s->context,
@@ -526,6 +583,8 @@ static bool explain_brackets(struct slip *s)
 	size_t open = offset_of_mark(s, s->context), word = s->offset;
 	char c = char_at(s, s->offset), bracket = char_at(s, open);
 
+	if (explain_long_text(s))
+		return true;
 	if (is_quoted(&s->last) && s->last.start.line < s->last.end.line)
 		return explain_after_quote(s);
 	if (is_quoted(&s->last) && s->last.style == YAML_SINGLE_QUOTED_SCALAR_STYLE &&

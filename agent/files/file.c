@@ -88,6 +88,72 @@ static int explain_file_error(
 	return -error;
 }
 
+/* ---- temporary files ---- */
+
+size_t file_temporary(const char *entry)
+{
+	size_t len, tail = strlen(TEMPORARY) + HEX;
+
+	if (entry[0] != '.')
+		return 0;
+	len = strlen(entry);
+	if (len <= tail + 1 || strncmp(entry + len - tail, TEMPORARY, strlen(TEMPORARY)) != 0 ||
+		strspn(entry + len - HEX, "0123456789abcdef") != HEX)
+		return 0;
+	return len - tail - 1;
+}
+
+/* Is `entry` a temporary file of `name` (NULL: of any)? */
+static bool is_temporary(const char *entry, const char *name)
+{
+	size_t len = file_temporary(entry);
+
+	return len && (!name || (strlen(name) == len && strncmp(entry + 1, name, len) == 0));
+}
+
+DIR *file_list_dir(const struct sys *sys, int dir, const char *name)
+{
+	int error, fd = sys->openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
+	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
+
+	if (!d && fd >= 0) {
+		error = errno;
+		sys->close(fd);
+		errno = error;
+	}
+	return d;
+}
+
+/* Returns how many were removed; adds those that stay. */
+static int clean_temporaries(const struct sys *sys, int dir, const char *name, unsigned *left)
+{
+	DIR *d = file_list_dir(sys, dir, ".");
+	struct dirent *e;
+	int removed = 0;
+
+	if (!d)
+		return 0;
+	while ((e = readdir(d))) {
+		if (!is_temporary(e->d_name, name))
+			continue;
+		if (sys->unlinkat(dir, e->d_name, 0) == 0)
+			removed++;
+		else
+			++*left;
+	}
+	closedir(d);
+	return removed;
+}
+
+int file_clean(const struct sys *sys, int dir, const char *name)
+{
+	unsigned left = 0;
+
+	return clean_temporaries(sys, dir, name, &left);
+}
+
+/* ---- one file replaced ---- */
+
 static int write_whole(const struct sys *sys, int fd, const char *data, size_t len)
 {
 	while (len > 0) {
@@ -151,10 +217,6 @@ static int create_temporary(
 {
 	int fd, tries = 0;
 
-	if (file_is_append_only(dir)) {
-		errno = EPERM;
-		return -1;
-	}
 	do {
 		if (snprintf(temporary, NAME_MAX + 1, ".%s" TEMPORARY "%016" PRIx64, name,
 			    sys->random()) > NAME_MAX) {
@@ -167,11 +229,51 @@ static int create_temporary(
 	return fd;
 }
 
+/* Names can be made in it, and never removed. */
+static bool is_append_only(int dir)
+{
+	struct statx st;
+
+	return statx(dir, "", AT_EMPTY_PATH, STATX_TYPE, &st) == 0 &&
+	       st.stx_attributes & STATX_ATTR_APPEND;
+}
+
+int file_check_removable(int dir, const char *name, char why[FILE_WHY])
+{
+	char path[FILE_DIR];
+
+	if (!is_append_only(dir))
+		return 0;
+	file_show_dir(path, dir);
+	snprintf(why, FILE_WHY,
+		"cannot replace %s%.100s: nothing can be removed from its directory, which is "
+		"append-only: chattr -a it, or name another place",
+		path, name);
+	return -EPERM;
+}
+
+/* Each attempt would leave a temporary file there, for ever. */
+static int check_leftovers(
+	const struct sys *sys, int dir, const char *name, bool again, char why[FILE_WHY])
+{
+	unsigned left = 0;
+	int r = file_check_removable(dir, name, why);
+
+	if (r == 0 && again)
+		clean_temporaries(sys, dir, name, &left);
+	return left ? explain_file_error(
+			      why, "cannot remove the temporary files beside", dir, name, EPERM)
+		    : r;
+}
+
 int file_prepare(const struct sys *sys, int dir, const char *name, const void *data, size_t len,
 	const struct file_options *o, char temporary[NAME_MAX + 1], char why[FILE_WHY])
 {
-	int r, fd = create_temporary(sys, dir, name, temporary);
+	int fd, r = check_leftovers(sys, dir, name, o->again, why);
 
+	if (r)
+		return r;
+	fd = create_temporary(sys, dir, name, temporary);
 	if (fd < 0)
 		return explain_file_error(why, "cannot make a new file for", dir, name, errno);
 	r = fill_temporary(sys, dir, fd, name, data, len, o, why);
@@ -261,55 +363,6 @@ bool file_holds(const struct sys *sys, int dir, const char *name, const void *da
 	return same;
 }
 
-size_t file_temporary(const char *entry)
-{
-	size_t len, tail = strlen(TEMPORARY) + HEX;
-
-	if (entry[0] != '.')
-		return 0;
-	len = strlen(entry);
-	if (len <= tail + 1 || strncmp(entry + len - tail, TEMPORARY, strlen(TEMPORARY)) != 0 ||
-		strspn(entry + len - HEX, "0123456789abcdef") != HEX)
-		return 0;
-	return len - tail - 1;
-}
-
-/* Is `entry` a temporary file of `name` (NULL: of any)? */
-static bool is_temporary(const char *entry, const char *name)
-{
-	size_t len = file_temporary(entry);
-
-	return len && (!name || (strlen(name) == len && strncmp(entry + 1, name, len) == 0));
-}
-
-DIR *file_list_dir(const struct sys *sys, int dir, const char *name)
-{
-	int error, fd = sys->openat(dir, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC, 0);
-	DIR *d = fd >= 0 ? fdopendir(fd) : NULL;
-
-	if (!d && fd >= 0) {
-		error = errno;
-		sys->close(fd);
-		errno = error;
-	}
-	return d;
-}
-
-int file_clean(const struct sys *sys, int dir, const char *name)
-{
-	DIR *d = file_list_dir(sys, dir, ".");
-	struct dirent *e;
-	int removed = 0;
-
-	if (!d)
-		return 0;
-	while ((e = readdir(d)))
-		if (is_temporary(e->d_name, name) && sys->unlinkat(dir, e->d_name, 0) == 0)
-			removed++;
-	closedir(d);
-	return removed;
-}
-
 int file_sync(const struct sys *sys, int dir, const char *name)
 {
 	int r = 0, fd = sys->openat(dir, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -337,11 +390,19 @@ int file_sync_parent(const struct sys *sys, int dir, char why[FILE_WHY])
 	return r;
 }
 
-bool file_is_append_only(int dir)
+int file_sync_dir(const struct sys *sys, int dir, bool *named)
 {
-	struct statx x;
+	char why[FILE_WHY];
+	int r = 0;
 
-	return statx(dir, "", AT_EMPTY_PATH, 0, &x) == 0 && x.stx_attributes & STATX_ATTR_APPEND;
+	if (file_in_memory(dir))
+		return 0;
+	if (sys->fsync(dir))
+		return -errno;
+	if (!*named)
+		r = file_sync_parent(sys, dir, why);
+	*named |= r == 0;
+	return r;
 }
 
 bool file_is_mount_point(int dir, const char *name, const struct stat *st)

@@ -6,6 +6,7 @@
  * asked. Never truncates or writes in place, not even on EBUSY (a single-file bind mount), which is
  * an error that says so. A failed fsync is never retried on the same file: the temporary file is
  * removed, the target is untouched. Temporary names are ".NAME.pullet-" and 16 hexadecimal digits.
+ * Where they could not be removed again (chattr +a) none is made.
  *
  * Threads: any. Errors: -errno, with a sentence in `why`.
  */
@@ -32,6 +33,7 @@ struct file_options {
 	gid_t gid;                /* (gid_t)-1 = leave */
 	bool sync;                /* fsync file and directory */
 	struct stat *ret_written; /* the file before anybody else could see it; or NULL */
+	bool again; /* the last one failed: none is made while its temporary file stays */
 };
 
 /* Writes the error's text and its remedy: "Permission denied: the agent's user must be able to
@@ -72,10 +74,14 @@ int file_sync(const struct sys *sys, int dir, const char *name);
 /* Fsyncs the directory above an open one, so that a new directory survives a power cut. 0 or
  * -errno; 0 also for a parent that may not be read. */
 int file_sync_parent(const struct sys *sys, int dir, char why[FILE_WHY]);
+/* Fsyncs an open directory, and the one above it unless *named; sets *named. 0, also in memory, or
+ * -errno. */
+int file_sync_dir(const struct sys *sys, int dir, bool *named);
+/* 0; or -EPERM with a sentence: what is made in the directory stays there (chattr +a). Part of each
+ * replacement. */
+int file_check_removable(int dir, const char *name, char why[FILE_WHY]);
 /* True when the directory lies in memory (tmpfs, ramfs), where fsync is of no use. */
 bool file_in_memory(int dir);
-/* True of a directory (chattr +a) in which nothing that is made can be renamed or removed. */
-bool file_is_append_only(int dir);
 /* True of a file of another file system than its directory's, of which st was read, that is mounted
  * there. One on an overlay of several file systems has another device as well, and is not; before
  * Linux 5.8 nothing tells these apart. */

@@ -102,6 +102,9 @@ static int set_text_options(CURL *e, const struct http_client_request *q)
 			return -EINVAL;
 	if (q->tls.only_1_3 && curl_easy_setopt(e, CURLOPT_SSLVERSION, CURL_SSLVERSION_TLSv1_3))
 		return -EINVAL;
+	/* what a user named is a part of the path: "." is a name there */
+	if (q->unix_socket && curl_easy_setopt(e, CURLOPT_PATH_AS_IS, 1L))
+		return -EINVAL;
 	if (q->user && curl_easy_setopt(e, CURLOPT_HTTPAUTH, CURLAUTH_BASIC))
 		return -EINVAL;
 	return 0;

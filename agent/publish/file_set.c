@@ -455,8 +455,6 @@ static int make_generation(
 {
 	int r, tries = 0;
 
-	if (file_is_append_only(dir))
-		return -EPERM;
 	do {
 		snprintf(name, GENERATION_NAME, "..%" PRIu64 "-%016" PRIx64, number,
 			f->sys->random());
@@ -565,7 +563,9 @@ int file_set_publish(struct file_set *f, const struct file_set_entry *entries, s
 	dir = open_set_dir(f, why);
 	if (dir < 0)
 		return dir;
-	r = read_current(f, dir, &previous, why);
+	r = file_check_removable(dir, FILE_SET_LINK, why);
+	if (r == 0)
+		r = read_current(f, dir, &previous, why);
 	if (r == 0)
 		r = check_links(f, dir, entries, count, why);
 	if (r == 0)
@@ -585,6 +585,18 @@ int file_set_publish(struct file_set *f, const struct file_set_entry *entries, s
 	} else if (g.name[0]) {
 		remove_generation(f, dir, g.name);
 	}
+	f->sys->close(dir);
+	return r;
+}
+
+int file_set_sync(struct file_set *f)
+{
+	char why[FILE_WHY];
+	int r, dir = trusted_open_dir(f->sys, f->dir, TRUSTED_ANY, why);
+
+	if (dir < 0)
+		return dir;
+	r = file_sync_dir(f->sys, dir, &f->dir_synced);
 	f->sys->close(dir);
 	return r;
 }

@@ -52,6 +52,8 @@ void file_set_forget(struct file_set *f);
 /* True when the directory lay in memory when it was opened: no fsync is needed. */
 bool file_set_in_memory(const struct file_set *f);
 
+/* Brings the names of a set that was FILE_NOT_DURABLE to the disk. 0 or -errno. */
+int file_set_sync(struct file_set *f);
 /* Publishes a whole set; count 0 is an empty one. `options` holds for each file, sync (wanted
  * unless file_set_in_memory()) for directories and links too; directories are 0755 and the agent's.
  * 0; or -errno, and the previous set is visible and whole; or the new set is visible with a

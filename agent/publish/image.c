@@ -42,7 +42,8 @@ struct image {
 		uint64_t ino, ctime_ns, digest;
 	} verified; /* this, too */
 	bool in_memory;
-	bool known; /* what follows is of the file last published */
+	bool failed; /* the last publication */
+	bool known;  /* what follows is of the file last published */
 	ino_t ino;
 	off_t size;
 	uint64_t mtime_ns;
@@ -529,10 +530,12 @@ int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, 
 		return dir;
 	}
 	options.ret_written = &p->written;
+	options.again = i->failed;
 	p->digest = snapshot_stamp(data, len, generation);
 	r = name_case_check(i->sys, dir, i->name, why);
 	if (r == 0 && (i->known || !file_holds(i->sys, dir, i->name, data, len)))
 		r = file_prepare(i->sys, dir, i->name, data, len, &options, p->temporary, why);
+	i->failed = r != 0;
 	if (r)
 		drop_prepared(i);
 	return r;
@@ -541,7 +544,7 @@ int image_prepare(struct image *i, void *data, size_t len, uint64_t generation, 
 void image_abandon(struct image *i)
 {
 	if (i->prepared && i->prepared->temporary[0])
-		i->sys->unlinkat(i->prepared->dir, i->prepared->temporary, 0);
+		i->failed |= i->sys->unlinkat(i->prepared->dir, i->prepared->temporary, 0) != 0;
 	drop_prepared(i);
 }
 
@@ -557,6 +560,7 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 	if (p->temporary[0]) {
 		keep_replaced(i, dir);
 		r = file_commit(i->sys, dir, i->name, p->temporary, !i->in_memory, why);
+		i->failed = r < 0;
 		if (r >= 0)
 			note_verified(i, dir, p);
 	} else {
@@ -570,6 +574,19 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 			renew_page(i, dir, why);
 	}
 	drop_prepared(i);
+	return r;
+}
+
+int image_sync(const struct image *i)
+{
+	char why[FILE_WHY];
+	int r, dir = trusted_open_dir(i->sys, i->dir, TRUSTED_ANY, why);
+	bool named = true;
+
+	if (dir < 0)
+		return dir;
+	r = file_sync_dir(i->sys, dir, &named);
+	i->sys->close(dir);
 	return r;
 }
 

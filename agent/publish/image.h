@@ -34,6 +34,8 @@ void image_abandon(struct image *i);
 /* Replaces NAME.snap unless an equal file is in place, then raises the page and wakes readers. 0,
  * FILE_NOT_DURABLE or -errno. */
 int image_publish(struct image *i, void *data, size_t len, uint64_t generation, char why[FILE_WHY]);
+/* Brings the name of an image that was FILE_NOT_DURABLE to the disk. 0 or -errno. */
+int image_sync(const struct image *i);
 /* Makes the control page again if somebody removed it, while NAME.snap is as it should be; readers
  * go over to the new one. 0, or -errno with a sentence. */
 int image_keep_page(struct image *i, char why[FILE_WHY]);

@@ -8,6 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "publish/shown.h"
+
 static bool needs_sync(const struct publication *p, bool target_on_disk)
 {
 	return p->config->strict || target_on_disk ||
@@ -135,6 +137,15 @@ static int publish_image(struct publication *p, int dir)
 	return r < 0 ? r : 0;
 }
 
+/* Last of all: a version that is marked can be seen. */
+static int mark_shown(struct publication *p, int dir)
+{
+	(void)dir;
+	if (p->shown_dir)
+		shown_mark(p->sys, p->shown_dir, p->config->name, p->version->generation);
+	return 0;
+}
+
 /* What is visible now is not known to be current. */
 static void forget_published(const struct publication *p)
 {
@@ -149,7 +160,7 @@ static void forget_published(const struct publication *p)
 void publish_run(struct publication *p)
 {
 	static int (*const steps[])(struct publication * p, int dir) = {
-		save_version, prepare_image, publish_text, publish_set, publish_image};
+		save_version, prepare_image, publish_text, publish_set, publish_image, mark_shown};
 	int dir = p->target ? target_open_dir(p->target, p->why) : -1;
 
 	p->error = p->target && dir < 0 ? dir : 0;
@@ -166,4 +177,13 @@ void publish_run(struct publication *p)
 	}
 	if (dir >= 0)
 		p->sys->close(dir);
+}
+
+int publish_sync(struct target *t, struct file_set *f, const struct image *i)
+{
+	int r = t ? target_sync(t) : 0;
+
+	if (r == 0 && f)
+		r = file_set_sync(f);
+	return r == 0 && i ? image_sync(i) : r;
 }

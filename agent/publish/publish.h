@@ -35,6 +35,7 @@ struct publication {
 	struct image *image;                /* NULL: no snapshot */
 	void *image_data;                   /* its generation is filled in */
 	size_t image_len;
+	const char *shown_dir;           /* where the version is marked as shown; NULL: nowhere */
 	uint64_t confirmed_ms, stale_ms; /* for the snapshot's readers; 0 = not by the server */
 	const struct version *version;
 	const void *body; /* as pulled, for the store */
@@ -59,5 +60,8 @@ bool publish_set_is_current(const struct publication *p);
  * a version visible that the state directory does not know, and the next start would publish an
  * older one. The result is in the struct. */
 void publish_run(struct publication *p);
+/* What was published and not_durable: fsyncs the directories of its places (NULL: there is none).
+ * Each content is on the disk already: it failed the publication. 0 or -errno. */
+int publish_sync(struct target *t, struct file_set *f, const struct image *i);
 
 #endif

@@ -28,6 +28,7 @@ struct identity { /* of the file as it was published; any change shows in one of
 struct target {
 	const struct sys *sys;
 	const struct settings_config *config;
+	bool failed;     /* the last publication */
 	bool known;      /* identity is that of the last publication */
 	bool dir_synced; /* the directory's name is on the disk */
 	bool in_memory;  /* the directory, when it was opened last */
@@ -133,6 +134,20 @@ void target_close(struct target *t)
 	free(t);
 }
 
+int target_sync(struct target *t)
+{
+	char path[TARGET_DIR], why[FILE_WHY];
+	int r, dir;
+
+	write_target_dir(t, path);
+	dir = trusted_open_dir(t->sys, path, TRUSTED_ANY, why);
+	if (dir < 0)
+		return dir;
+	r = file_sync_dir(t->sys, dir, &t->dir_synced);
+	t->sys->close(dir);
+	return r;
+}
+
 /* ---- what is there ---- */
 
 static bool read_identity(const struct target *t, int dir, struct identity *ret)
@@ -214,9 +229,11 @@ int target_replace(struct target *t, int dir, const void *text, size_t len, char
 		.gid = t->config->gid,
 		.sync = !file_in_memory(dir),
 		.ret_written = &written,
+		.again = t->failed,
 	};
 	int r = file_replace(t->sys, dir, target_name(t), text, len, &options, why);
 
+	t->failed = r < 0;
 	if (r == 0 && options.sync && !t->dir_synced) { /* it may be new */
 		t->dir_synced = file_sync_parent(t->sys, dir, why) == 0;
 		r = t->dir_synced ? 0 : FILE_NOT_DURABLE;

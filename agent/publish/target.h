@@ -31,5 +31,7 @@ bool target_in_memory(const struct target *t);
  * descriptor or -errno; then replaces the file in it, 0, FILE_NOT_DURABLE or -errno. */
 int target_open_dir(struct target *t, char why[FILE_WHY]);
 int target_replace(struct target *t, int dir, const void *text, size_t len, char why[FILE_WHY]);
+/* Brings the name of a file that was FILE_NOT_DURABLE to the disk. 0 or -errno. */
+int target_sync(struct target *t);
 
 #endif

@@ -1,8 +1,9 @@
 /*
  * Watches. Surprising: the first answer of a watch counts as a change, since changes before it were
  * not seen. Where the server compares versions, a request sent before the pull has ended would be
- * answered at once; the next request clears `reported`. The end of a watch that was held for a
- * while (a restart, a proxy's time limit) does not count against the address.
+ * answered at once; so what is `reported` is left out of requests for the others until it was
+ * followed. The end of a watch that was held for a while (a restart, a proxy's time limit) does not
+ * count against the address.
  */
 #include "pull/watch.h"
 
@@ -29,12 +30,13 @@ struct watch_request { /* one at a time, again and again */
 	size_t address;
 	uint64_t begun_ms; /* the request under way */
 	unsigned failures;
-	unsigned refusals;  /* of its token, in a row */
-	uint64_t up_ms;     /* since when it is up; 0 = it is not */
-	uint64_t tokens_ms; /* a request costs a second of it; more than now is debt */
-	struct kind_watch watch;
+	unsigned refusals;       /* of its token, in a row */
+	uint64_t up_ms;          /* since when it is up; 0 = it is not */
+	uint64_t tokens_ms;      /* a request costs a second of it; more than now is debt */
+	struct kind_watch watch; /* of the first `count` below: the request's own */
 	struct kind_watched watched[KIND_MAX_WATCHED];
 	struct watch_item *items[KIND_MAX_WATCHED];
+	size_t item_count; /* all; in any order */
 	char error[FILE_WHY];
 	struct log_limit log_limit;
 };
@@ -61,9 +63,9 @@ static uint64_t pulls_ms(const struct watch_request *q)
 {
 	size_t reported = 0;
 
-	for (size_t i = 0; i < q->watch.count; i++)
+	for (size_t i = 0; i < q->item_count; i++)
 		reported += q->items[i]->reported;
-	return reported == 0 ? 0 : reported == q->watch.count ? WATCH_RETRY_MS : WATCH_PULL_MS;
+	return reported == 0 ? 0 : reported == q->item_count ? WATCH_RETRY_MS : WATCH_PULL_MS;
 }
 
 /* Sets the timer to when the request has its token, and the reported documents are pulled. */
@@ -269,6 +271,39 @@ static bool pick_address(struct watch_request *q)
 	return true;
 }
 
+static void swap_items(struct watch_request *q, size_t a, size_t b)
+{
+	struct watch_item *item = q->items[a];
+	struct kind_watched watched = q->watched[a];
+
+	q->items[a] = q->items[b];
+	q->items[b] = item;
+	q->watched[a] = q->watched[b];
+	q->watched[b] = watched;
+}
+
+/* Those that are not reported; all, when the pulls of all have been waited for long enough. */
+static void choose_watched(struct watch_request *q)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < q->item_count; i++)
+		if (!q->items[i]->reported)
+			swap_items(q, i, n++);
+	for (size_t i = 0; n == 0 && i < q->item_count; i++)
+		q->items[i]->reported = false;
+	q->watch.count = n ? n : q->item_count;
+}
+
+static size_t find_watch_item(const struct watch_request *q, const struct watch_item *item)
+{
+	size_t i = 0;
+
+	while (q->items[i] != item)
+		i++;
+	return i;
+}
+
 static void begin_watch(void *arg)
 {
 	static const struct exchange_calls whole = {build_watch_request, watch_answered,
@@ -295,8 +330,7 @@ static void begin_watch(void *arg)
 		return;
 	request.backoff = q->backoffs[q->address];
 	request.place.base = q->server->urls[q->address];
-	for (size_t i = 0; i < q->watch.count; i++)
-		q->items[i]->reported = false;
+	choose_watched(q);
 	if (exchange_start(&q->watcher->env, &request, &q->exchange, why)) {
 		q->exchange = NULL;
 		retry_later(q, why);
@@ -363,7 +397,7 @@ static struct watch_request *find_room(struct watch *w, const struct settings_se
 	const struct kind *kind, const char *path)
 {
 	for (struct watch_request *q = w->requests; q; q = q->next)
-		if (q->server == server && q->watch.count < KIND_MAX_WATCHED && kind->together &&
+		if (q->server == server && q->item_count < KIND_MAX_WATCHED && kind->together &&
 			kind->together(q->items[0]->path, path))
 			return q;
 	return NULL;
@@ -440,8 +474,8 @@ int watch_add(struct watch *w, const struct settings_server *server,
 		q = add_request(w, server, kind, session);
 	if (!q)
 		return -ENOMEM;
-	q->items[q->watch.count] = item;
-	q->watched[q->watch.count++] = (struct kind_watched){.path = item->path};
+	q->items[q->item_count] = item;
+	q->watched[q->item_count++] = (struct kind_watched){.path = item->path};
 	item->request = q;
 	restart_request(q);
 	return 0;
@@ -465,7 +499,7 @@ static void free_request(struct watch_request *q)
 void watch_remove(struct watch *w, struct watch_item *item)
 {
 	struct watch_request *q = item->request;
-	size_t i = 0, behind;
+	size_t i, behind;
 
 	if (item->entry.arg && w->drift)
 		file_watch_remove(w->drift, &item->entry);
@@ -474,12 +508,11 @@ void watch_remove(struct watch *w, struct watch_item *item)
 	item->reported = false;
 	if (!q)
 		return;
-	while (q->items[i] != item)
-		i++;
-	behind = --q->watch.count - i;
+	i = find_watch_item(q, item);
+	behind = --q->item_count - i;
 	memmove(&q->items[i], &q->items[i + 1], behind * sizeof(q->items[0]));
 	memmove(&q->watched[i], &q->watched[i + 1], behind * sizeof(q->watched[0]));
-	if (q->watch.count)
+	if (q->item_count)
 		restart_request(q);
 	else
 		free_request(q);
@@ -494,8 +527,13 @@ void watch_followed(struct watch_item *item)
 	if (!item->reported)
 		return;
 	item->reported = false;
-	if (q->state == WATCH_ON && pulls_ms(q) == 0)
+	if (q->exchange && find_watch_item(q, item) >= q->watch.count) {
+		exchange_cancel(q->exchange);
+		q->exchange = NULL;
+		ask_again(q);
+	} else if (!q->exchange && q->state == WATCH_ON) {
 		set_again(q);
+	}
 }
 
 enum watch_state watch_status(const struct watch_item *item, const char **ret_error)

@@ -8,8 +8,8 @@
  * its failures count for the backoff of the address, as those of pulls. A server that answers at
  * once, again and again, is asked at most WATCH_BURST times in a row, then once a second. A server
  * that compares versions (Nacos) would report the same change again: the next request waits for
- * watch_followed(), but only WATCH_PULL_MS while that delays reports of other documents. While a
- * watch is down the interval counts, as ever.
+ * watch_followed(), but only WATCH_PULL_MS while that delays reports of other documents, and is
+ * then for those alone. While a watch is down the interval counts, as ever.
  *
  * Threads: the loop's. Ownership: items are embedded in their users and stay in place until
  * watch_remove() or watch_free(). Bounds: WATCH_MAX_REQUESTS at a time; documents beyond are

@@ -30,6 +30,7 @@ struct store {
 	unsigned keep;
 	bool in_memory;
 	bool was_open;           /* the directory was there */
+	bool failed;             /* the last file could not be saved */
 	_Atomic bool dir_synced; /* its name is on the disk; the worker sets it while it syncs */
 	uint64_t highest;        /* number of any file seen or written */
 };
@@ -270,7 +271,7 @@ int store_save(struct store *s, const struct version *v, const void *body, size_
 	char why[FILE_WHY])
 {
 	const struct file_options options = {
-		.mode = 0600, .uid = (uid_t)-1, .gid = (gid_t)-1, .sync = sync};
+		.mode = 0600, .uid = (uid_t)-1, .gid = (gid_t)-1, .sync = sync, .again = s->failed};
 	char name[NUMBER + 8], digest[DIGEST_HEX], remedy[FILE_REMEDY];
 	struct buffer facts, file;
 	int r, dir = make_dir(s, why); /* somebody may have removed it */
@@ -294,6 +295,7 @@ int store_save(struct store *s, const struct version *v, const void *body, size_
 	} else if (r == 0) {
 		file_name(v->generation, name);
 		r = file_replace(s->sys, dir, name, file.data, file.len, &options, why);
+		s->failed = r < 0;
 	}
 	if (r >= 0)
 		s->highest = v->generation;

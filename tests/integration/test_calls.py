@@ -179,7 +179,7 @@ configs:
     def strangers(self):
         """Whatever should not lie there when nothing is under way."""
         known = {'state': r'web|set|more|\.lock', 'state/web': r'\d{20}|ledger\.json', 'state/set': r'\d{20}|ledger\.json',
-                 'run': r'(web|set|more)\.(snap|gen)|control\.sock(\.lock)?', 'out': r'(web|more)\.yaml', 'set': r'\.\.data|\.\.\d+-[0-9a-f]{16}|[ab]\.yaml'}
+                 'run': r'(web|set|more)\.(snap|gen)|set\.shown|control\.sock(\.lock)?', 'out': r'(web|more)\.yaml', 'set': r'\.\.data|\.\.\d+-[0-9a-f]{16}|[ab]\.yaml'}
         sets = [f for f in os.listdir(self.path('set')) if re.match(r'\.\.\d', f)]
         return [f'{d}/{f}' for d, names in known.items() for f in os.listdir(self.path(d)) if not re.fullmatch(names, f)] + sets[KEPT:]
 

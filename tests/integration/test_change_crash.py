@@ -214,7 +214,7 @@ configs:
 
     def strangers(self):
         """Whatever should not lie there when nothing is under way."""
-        known = {'state': r'web|\.lock', 'state/web': r'\d{20}|ledger\.json', 'run': r'web\.(snap|gen)|control\.sock(\.lock)?',
+        known = {'state': r'web|\.lock', 'state/web': r'\d{20}|ledger\.json', 'run': r'web\.(snap|gen|shown)|control\.sock(\.lock)?',
                  'out': r'\.\.data|\.\.\d+-[0-9a-f]{16}|base\.yaml|top\.yaml' if self.is_set else r'web\.yaml'}
         return [f'{d}/{f}' for d, names in known.items() for f in os.listdir(self.path(d)) if not re.fullmatch(names, f)]
 

@@ -404,6 +404,9 @@ class Reach(Case):
                      ('override', 'n=1', '--for', '1h'), ('wait', '--generation', '1')):
             _, _, error = agent.cli(args[0], 'wbe', *args[1:], check=2)
             self.assertEqual(error, f"pullet {args[0]}: there is no config of that name, 'wbe': did you mean 'web'?\n")
+        for name in ('.', '..', 'web/', '%2e', ''):
+            for args in (('status',), ('refresh',), ('pin',), ('rollback', '1')):
+                self.assertEqual(agent.cli(args[0], name, *args[1:], check=2)[2].split("': ")[0], f"pullet {args[0]}: there is no config of that name, '{name}")
         self.assertIn("'x\\x1b': there is web", agent.cli('status', 'x\x1b', check=2)[2])
         self.assertIn('no generation 9', agent.cli('rollback', 'web', '9', check=2)[2], 'the config is there')
         agent.stop()

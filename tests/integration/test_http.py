@@ -468,7 +468,7 @@ class Names(HttpCase):
         data = b''
         while part := s.recv(65536):
             data += part
-        self.assertRegex(data, rb'^HTTP/1\.1 (200|421) ')
+        self.assertRegex(data, rb'^HTTP/1\.1 (200|400|421) ')
         if b'evil' in data.lower():
             self.fail('the name is told back')
         return int(data[9:12])
@@ -479,12 +479,13 @@ class Names(HttpCase):
         ours = ('127.0.0.1', f'127.0.0.1:{self.port}', '10.0.0.9', '[::1]', '[::1]:80', 'localhost', f'localhost:{self.port}', 'LOCALHOST', 'x.localhost',
                 socket.gethostname(), socket.gethostname() + ':80', 'metrics.example', 'other.example:1')
         others = ('evil.example', 'evil.example:80', socket.gethostname() + '.evil.example', 'localhost.evil.example', '127.0.0.1.evil.example',
-                  'xmetrics.example', '', None)
+                  'xmetrics.example', '')
         for where in (agent, None):
             for host in ours:
                 self.assertEqual(self.status(host, where), 200, host)
             for host in others:
                 self.assertEqual(self.status(host, where), 421, host)
+            self.assertEqual(self.status(None, where), 400)  # RFC 9112, 3.2
         agent.stop()
 
     def test_the_name_is_looked_at_before_anything_else(self):

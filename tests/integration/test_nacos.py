@@ -263,7 +263,11 @@ class Watch(Case):
         self.until(lambda: self.server.holding == 1 and self.last_list().count(MD5_OF[1]) == 2)
         self.server.fault(when=lambda r: is_read(r) and r.get('dataId') == 'web.yaml', hang=True)
         self.put(2)
-        self.until(lambda: self.agent.status()['watch']['changes'])  # and each second again
+        self.until(lambda: self.agent.status()['watch']['changes'])
+        self.until(lambda: 'web.yaml' not in self.last_list())
+        with kinds.Window(self.server, 3) as window:
+            pass
+        self.assertEqual(window.count(is_listen), 0)  # not each second again
         self.put(2, 'more.yaml')
         self.agent.log.wait('published config=more generation=2')
         web = self.agent.status()

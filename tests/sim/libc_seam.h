@@ -68,6 +68,7 @@ int __wrap_stat(const char *path, struct stat *ret);
 int __wrap_lstat(const char *path, struct stat *ret);
 int __wrap_statx(int at, const char *path, int flags, unsigned wanted, struct statx *ret);
 int __wrap_fstatfs(int fd, struct statfs *ret);
+int __wrap_statx(int at, const char *path, int flags, unsigned mask, struct statx *ret);
 int __wrap_faccessat(int at, const char *path, int mode, int flags);
 int __wrap_access(const char *path, int mode);
 ssize_t __wrap_readlink(const char *path, char *ret, size_t size);

@@ -83,6 +83,7 @@ static void answer_path(void *arg, struct httpd_request *r)
 {
 	struct monitor *m = arg;
 	enum httpd_method method = httpd_method(r);
+	const char *host = httpd_header(r, "Host");
 	size_t i = 0;
 
 	httpd_add_header(r, "Cache-Control", "no-store");
@@ -90,7 +91,9 @@ static void answer_path(void *arg, struct httpd_request *r)
 	httpd_add_header(r, "X-Content-Type-Options", "nosniff");
 	while (i < sizeof(paths) / sizeof(paths[0]) && strcmp(paths[i].path, httpd_path(r)) != 0)
 		i++;
-	if (!host_header_is_this_machines(httpd_header(r, "Host"), m->names)) {
+	if (!host) {
+		deny_path(r, 400, "the request has no Host header: HTTP wants one");
+	} else if (!host_header_is_this_machines(host, m->names)) {
 		deny_path(r, 421,
 			"this host does not have the requested name: use its address, or name it "
 			"with --listen-name");

@@ -45,7 +45,8 @@ static bool is_runtime(const struct loader *l, const char *path)
 	if (!rest || strchr(rest, '/'))
 		return l->s->runtime_dir && strcmp(path, l->s->runtime_dir) == 0;
 	return strcmp(rest, "control.sock") == 0 ||
-	       (end && (strcmp(end, ".snap") == 0 || strcmp(end, ".gen") == 0));
+	       (end && (strcmp(end, ".snap") == 0 || strcmp(end, ".gen") == 0 ||
+			       strcmp(end, ".shown") == 0));
 }
 
 /* One of the files that were read, or in the folder of more of them. */

@@ -1,4 +1,5 @@
 /* The last phase of a step: commit, show, record; on the worker where a disk may block. */
+#include "config/inspect.h"
 #include "tests/unit/fixture/core.h"
 
 static unsigned retired;
@@ -236,7 +237,7 @@ static void sync__of_a_state_file_that_fails__leaves_the_ledger_its_own(void **s
 	operator_pins(0);
 	world.sys.fsync = fail_first_fsync;
 	fsyncs = 0;
-	publishing_sync(core.config, PUBLISHING_STATE | PUBLISHING_LEDGER);
+	syncing_ask(core.config, SYNCING_STATE | SYNCING_LEDGER);
 	world_turn();
 	assert_logged("the state file is not on the disk: a power cut may lose it");
 	assert_int_equal(fsyncs, 3); /* the ledger, and its directory */
@@ -297,6 +298,121 @@ static void publication__that_may_be_lost_by_a_power_cut__is_said(void **state)
 	world.disk.held = false;
 	world_turn();
 	assert_logged("published, but a power cut may bring the old version back");
+}
+
+/* The directory with this name, of the file or of the snapshot, cannot be brought to the disk. */
+static struct {
+	const char *name;
+	bool fails;
+	unsigned spared; /* that many more succeed */
+	unsigned failed, synced;
+} bad_dir;
+
+static int fsync_but_of_bad_dir(int fd)
+{
+	struct stat st, bad;
+	char path[SCRATCH_PATH + 64];
+
+	core_path(path, bad_dir.name);
+	if (fstat(fd, &st) || stat(path, &bad) || st.st_ino != bad.st_ino)
+		return 0;
+	if (bad_dir.spared) {
+		bad_dir.spared--;
+		return 0;
+	}
+	bad_dir.failed += bad_dir.fails;
+	bad_dir.synced += !bad_dir.fails;
+	errno = EIO;
+	return bad_dir.fails ? -1 : 0;
+}
+
+static void assert_is_tried_again(const char *place)
+{
+	struct buffer out;
+
+	bad_dir.name = place;
+	bad_dir.fails = true;
+	world.sys.fsync = fsync_but_of_bad_dir;
+	pull_of("n: 2\n");
+	assert_logged("published, but a power cut may bring the old version back");
+	forget_log();
+	for (unsigned n = 1; n < 4; n++) {
+		bad_dir.failed = 0;
+		pull();
+		assert_int_equal(bad_dir.failed, 1);
+	}
+	assert_int_equal(core_read_log()[0], '\0');
+	buffer_init(&out, 16384);
+	assert_int_equal(explain_config(core.config, AUDIENCE_OPERATOR, &out), 0);
+	assert_non_null(strstr(out.data, "what is published is not known to be on the disk"));
+	buffer_fini(&out);
+	bad_dir.fails = false;
+	bad_dir.synced = 0;
+	pull();
+	assert_int_equal(bad_dir.synced, 1);
+	assert_int_equal(core_count_log("what was published is on the disk now"), 1);
+	pull();
+	assert_int_equal(bad_dir.synced, 1); /* it is there now */
+	assert_generation(2);
+}
+
+static void directory__of_a_file__that_failed__is_tried_again_by_each_run(void **state)
+{
+	(void)state;
+	begin("snapshot: false");
+	assert_is_tried_again("out");
+}
+
+static void directory__of_a_snapshot__that_failed__is_tried_again_by_each_run(void **state)
+{
+	(void)state;
+	begin("");
+	assert_is_tried_again("run");
+}
+
+static void directory__of_a_set__that_failed__is_tried_again_by_each_run(void **state)
+{
+	char place[SCRATCH_PATH + 32];
+
+	(void)state;
+	snprintf(place, sizeof(place), "dir: %s/out", core.dir);
+	core.place = place;
+	core.from = "[{server: main, path: /web.yaml, as: web.yaml}]";
+	server_has("n: 1\n");
+	agent_starts("");
+	bad_dir.spared = 1; /* before the flip: without that there is none */
+	assert_is_tried_again("out");
+}
+
+static void directory__above_a_new_one__that_failed__is_tried_again_by_each_run(void **state)
+{
+	char place[SCRATCH_PATH + 32], made[SCRATCH_PATH + 64];
+
+	(void)state;
+	snprintf(place, sizeof(place), "file: %s/out/new/web.yaml", core.dir);
+	core.place = place;
+	server_has("n: 1\n");
+	agent_starts("snapshot: false");
+	core_path(made, "out/new");
+	scratch_close(made); /* the next publication makes it again */
+	assert_is_tried_again("out");
+}
+
+static void directory__that_failed__does_not_keep_the_state_file_from_the_disk(void **state)
+{
+	(void)state;
+	begin("snapshot: false");
+	bad_dir.name = "out";
+	bad_dir.fails = true;
+	world.sys.fsync = fsync_but_of_bad_dir;
+	pull_of("n: 2\n");
+	world.disk.held = true;
+	operator_pins(0);
+	operator_unpins(); /* asked for while the first is under way */
+	world.disk.held = false;
+	world_turn();
+	assert_int_equal(core.config->current.to_sync & ~(unsigned)SYNCING_PLACES, 0);
+	assert_null(core.config->current.syncing);
 }
 
 static void start__that_may_be_lost_by_a_power_cut__is_said(void **state)
@@ -493,11 +609,11 @@ static void state_file_and_ledger__are_brought_to_the_disk_together(void **state
 	begin("");
 	world.disk.held = true;
 	operator_pins(0);
-	publishing_sync(core.config, PUBLISHING_STATE);
+	syncing_ask(core.config, SYNCING_STATE);
 	world.disk.held = false;
 	world_turn();
 	world.disk.held = true;
-	publishing_sync(core.config, PUBLISHING_STATE);
+	syncing_ask(core.config, SYNCING_STATE);
 	world.disk.held = false;
 	world_turn();
 	assert_not_logged("is not on the disk");
@@ -680,7 +796,7 @@ static void sync__that_fails__says_why(void **state)
 	disk_recovers();
 	assert_line(line, " yet", "Too many open files");
 	world.disk.held = true;
-	publishing_sync(core.config, PUBLISHING_STATE);
+	syncing_ask(core.config, SYNCING_STATE);
 	disk_fails(CALL_FSYNC, 1, true, EIO);
 	world.disk.held = false;
 	world_turn();
@@ -726,7 +842,7 @@ static void current_version__beside_newer_ones_that_are_not_shown__is_kept(void 
 	(void)state;
 	begin("history: 1");
 	save_only("n: 2\n");
-	publishing_sync(core.config, PUBLISHING_STATE);
+	syncing_ask(core.config, SYNCING_STATE);
 	world_turn();
 	somebody_writes("harm");
 	assert_shows("n: 1\n");
@@ -876,6 +992,11 @@ int main(void)
 		CORE_TEST(publication__whose_snapshot_fails__confirms_nothing_to_readers),
 		CORE_TEST_DISK(sync__that_fails__is_said),
 		CORE_TEST_DISK(sync__of_a_state_file_that_fails__leaves_the_ledger_its_own),
+		CORE_TEST_DISK(directory__of_a_file__that_failed__is_tried_again_by_each_run),
+		CORE_TEST_DISK(directory__of_a_snapshot__that_failed__is_tried_again_by_each_run),
+		CORE_TEST_DISK(directory__of_a_set__that_failed__is_tried_again_by_each_run),
+		CORE_TEST_DISK(directory__above_a_new_one__that_failed__is_tried_again_by_each_run),
+		CORE_TEST_DISK(directory__that_failed__does_not_keep_the_state_file_from_the_disk),
 		CORE_TEST_DISK(sync__without_a_descriptor__is_made_after_the_next_pull),
 		CORE_TEST_DISK(start__that_may_be_lost_by_a_power_cut__is_said),
 		CORE_TEST_DISK(strict__writes_the_ledger_to_the_disk_at_once),

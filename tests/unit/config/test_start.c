@@ -1,4 +1,5 @@
 /* Which stored version becomes current at a start, and what an earlier life left to do. */
+#include "publish/shown.h"
 #include "tests/unit/fixture/core.h"
 
 static void begin_with_two(const char *extra)
@@ -994,6 +995,82 @@ static void state__of_a_snapshot_from_a_backup__takes_no_newer_one_back(void **s
 	assert_generation(3);
 }
 
+/* Begins with two versions and no snapshot, and loses the newest state file. */
+static void begin_with_a_backup_without_a_snapshot(void)
+{
+	char newest[SCRATCH_PATH + 64];
+
+	server_has("n: 1\n");
+	agent_starts("snapshot: false");
+	pull_of("n: 2\n");
+	agent_crashes();
+	core_path(newest, "state/web/00000000000000000002");
+	assert_int_equal(unlink(newest), 0);
+	server_is_down();
+}
+
+static void state__from_a_backup__without_a_snapshot__takes_no_newer_file_back(void **state)
+{
+	(void)state;
+	scratch_need_memory();
+	begin_with_a_backup_without_a_snapshot();
+	agent_starts("snapshot: false");
+	assert_logged(
+		"the state directory is older than what readers were shown: the server is asked "
+		"before an older version is shown");
+	assert_shows("n: 2\n");
+	agent_restarts(); /* the mark stays as it was until the server has answered */
+	assert_shows("n: 2\n");
+	server_recovers();
+	pull();
+	assert_shows("n: 2\n");
+	assert_generation(3);
+}
+
+static void state__from_a_backup__is_no_reason_to_keep_what_the_server_has_not(void **state)
+{
+	(void)state;
+	scratch_need_memory();
+	begin_with_a_backup_without_a_snapshot();
+	agent_starts("snapshot: false");
+	server_recovers();
+	pull_of("n: 1\n");
+	assert_shows("n: 1\n");
+	forget_log();
+	server_is_down();
+	agent_restarts();
+	assert_shows("n: 1\n");
+	assert_not_logged("readers were shown");
+}
+
+static void state__from_a_backup__with_a_snapshot_from_now_on__takes_no_newer_file_back(
+	void **state)
+{
+	(void)state;
+	scratch_need_memory();
+	begin_with_a_backup_without_a_snapshot();
+	agent_starts("");
+	assert_shows("n: 2\n");
+	server_recovers();
+	pull();
+	assert_generation(3);
+}
+
+static void publication__that_fails__is_not_marked_as_shown(void **state)
+{
+	(void)state;
+	scratch_need_memory();
+	server_has("n: 1\n");
+	agent_starts("snapshot: false");
+	disk_fails(CALL_RENAME, 2, true, EIO); /* the state file is there, the file is not */
+	pull_of("n: 2\n");
+	disk_recovers();
+	assert_int_equal(shown_read(&world.sys, core.env.runtime_dir, "web", NULL), 1);
+	server_is_down();
+	agent_restarts();
+	assert_int_equal(shown_read(&world.sys, core.env.runtime_dir, "web", NULL), 2);
+}
+
 static void state__whose_newest_is_damaged__takes_no_newer_file_back(void **state)
 {
 	(void)state;
@@ -1017,6 +1094,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		CORE_TEST(state__from_a_backup__takes_no_newer_file_back),
 		CORE_TEST(state__of_a_snapshot_from_a_backup__takes_no_newer_one_back),
+		CORE_TEST(state__from_a_backup__without_a_snapshot__takes_no_newer_file_back),
+		CORE_TEST(state__from_a_backup__is_no_reason_to_keep_what_the_server_has_not),
+		CORE_TEST(
+			state__from_a_backup__with_a_snapshot_from_now_on__takes_no_newer_file_back),
+		CORE_TEST(publication__that_fails__is_not_marked_as_shown),
 		CORE_TEST(state__whose_newest_is_damaged__takes_no_newer_file_back),
 		CORE_TEST(start__without_a_stored_version__publishes_nothing),
 		CORE_TEST(start__with_damaged_state_files__shows_the_newest_that_verifies),

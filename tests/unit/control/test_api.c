@@ -446,6 +446,7 @@ static void ask_as_public(int printed)
 	ask_tcp("BREW / HTTP/1.1\r\nHost: 127.0.0.1");
 	ask("POST /v1/configs/web/refresh HTTP/1.1\r\nOrigin: http://evil.example\r\nX:"); /* 8 */
 	ask("GET /metrics");
+	ask_tcp("GET /v1/status HTTP/1.1"); /* 10 */
 }
 
 static void tcp__is_read_only_and_told_no_reasons(void **state)
@@ -467,6 +468,7 @@ static void tcp__is_read_only_and_told_no_reasons(void **state)
 	assert_shows(talk->answers[7], "HTTP/1.1 ");
 	assert_null(strstr(talk->answers[7], " 200 "));
 	assert_answer(8, 403, "a browser may only read");
+	assert_answer(10, 400, "the request has no Host header");
 	assert_shows(talk->answers[9], "\npullet_config_failure{config=\"web\"} 2\n");
 }
 

@@ -528,6 +528,34 @@ static void same_tree(const char *one, const char *other)
 	document_free(b);
 }
 
+/* As for readers, and for texts that they read as numbers (tests/golden/values.tsv). */
+static void number__too_small_for_a_double__is_0_and_keeps_its_text(void **state)
+{
+	static const struct {
+		const char *text;
+		double number;
+	} rows[] = {{"1e-999", 0}, {"-1e-999", 0}, {"2.4e-324", 0}, {"5e-324", 5e-324},
+		{"1e-320", 1e-320}};
+	static const enum document_type types[] = {DOCUMENT_JSON, DOCUMENT_YAML};
+
+	(void)state;
+	for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(rows[0]); i++) {
+		struct document_error error;
+		struct document *d = NULL;
+		const struct node *n;
+		char text[64];
+		int len = snprintf(
+			text, sizeof(text), i % 2 ? "a: %s\n" : "{\"a\": %s}", rows[i / 2].text);
+
+		assert_int_equal(document_parse(types[i % 2], text, (size_t)len, 0, &d, &error), 0);
+		n = document_root(d)->first;
+		assert_int_equal(n->type, NODE_DOUBLE);
+		assert_true(n->number == rows[i / 2].number);
+		assert_string_equal(n->text, rows[i / 2].text);
+		document_free(d);
+	}
+}
+
 static void numbers__of_one_value__are_equal_and_so_is_none_to_itself(void **state)
 {
 	struct document *d = good(DOCUMENT_YAML,
@@ -1121,6 +1149,7 @@ int main(void)
 		cmocka_unit_test(yaml__plain_scalars__follow_the_core_schema),
 		cmocka_unit_test(yaml__integers__keep_all_64_bits),
 		cmocka_unit_test(yaml__places__are_those_of_value_and_key),
+		cmocka_unit_test(number__too_small_for_a_double__is_0_and_keeps_its_text),
 		cmocka_unit_test(numbers__of_one_value__are_equal_and_so_is_none_to_itself),
 		cmocka_unit_test(yaml__merge_keys__give_way_to_explicit_ones_and_to_earlier_ones),
 		cmocka_unit_test(yaml__aliases__are_copied_and_the_latest_anchor_counts),

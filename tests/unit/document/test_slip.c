@@ -87,6 +87,82 @@ static void slip__in_a_document__has_its_sentence(void **state)
 	}
 }
 
+/* Text before a run of one character (or two bytes that are one), and behind it. */
+static int parse_long(
+	const char *before, const char *unit, unsigned count, const char *behind, char said[400])
+{
+	struct document_error error = {0};
+	struct document *d = NULL;
+	struct buffer text;
+	int r;
+
+	buffer_init(&text, 32768);
+	buffer_append_string(&text, before);
+	for (unsigned i = 0; i < count; i++)
+		buffer_append_string(&text, unit);
+	buffer_append_string(&text, behind);
+	r = document_parse(DOCUMENT_YAML, text.data, text.len, 0, &d, &error);
+	snprintf(said, 400, "%u:%u: %s", error.line, error.column, error.message);
+	buffer_fini(&text);
+	document_free(d);
+	return r;
+}
+
+static void key__that_is_too_long_for_yaml__is_said_to_be(void **state)
+{
+	static const struct {
+		const char *before, *unit, *behind, *place;
+		unsigned longest;
+	} rows[] = {
+		{"", "k", ": 1\n", "1:1", 1024},
+		{"\"", "k", "\": 1\nb: 2\n", "1:1", 1022},
+		{"\"", "\xc3\xa9", "\": 1\nb: 2\n", "1:1", 1022},
+		{"a: 1\n'", "k", "': 1\n", "2:1", 1022},
+		{"a: 1\n'it''s ", "k", "''': 1\n", "2:1", 1014},
+		{"a: 1\n\"", "k", "\\\"\": 1\n", "2:1", 1020},
+		{"a:\n  - \"", "k", "\": 1\n", "2:5", 1022},
+		{"a:\n  b: 1\n  ", "k", ":\n", "3:3", 1024},
+		{"{\"", "k", "\": 1, b: 2}\n", "1:2", 1022},
+		{"b: [a, {'", "k", "': 1}]\n", "1:9", 1022},
+	};
+	char said[400], place[64];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		if (parse_long(rows[i].before, rows[i].unit, rows[i].longest, rows[i].behind, said))
+			fail_msg("row %zu: %s", i, said);
+		assert_int_equal(parse_long(rows[i].before, rows[i].unit, rows[i].longest + 1,
+					 rows[i].behind, said),
+			-EINVAL);
+		snprintf(place, sizeof(place), "%s: a key may have 1024 characters", rows[i].place);
+		if (strncmp(said, place, strlen(place)) != 0)
+			fail_msg("row %zu: %s", i, said);
+	}
+	assert_int_equal(parse_long("? \"", "k", 9000, "\"\n: 1\n", said), 0); /* the remedy */
+}
+
+static void text__that_is_long_and_no_key__is_not_taken_for_one(void **state)
+{
+	static const struct {
+		const char *before, *behind, *said;
+	} rows[] = {
+		{"a: \"", "\": 1\n", "1:2006: a colon and a blank inside a value"},
+		{"a: ", ": 1\n", "1:2004: a colon and a blank inside a value"},
+		{"a:\n  b: 1\n  ", "\n", "3:3: this line has no colon"},
+		{"a:\n  b: 1\n  \"", "\n", "3:3: the double quote that opens here"},
+		{"a:\n  b: 1\n  \"", "\\\n\": 1\n", "3:3: this line has no colon"},
+	};
+	char said[400];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+		assert_int_equal(
+			parse_long(rows[i].before, "k", 2000, rows[i].behind, said), -EINVAL);
+		if (strncmp(said, rows[i].said, strlen(rows[i].said)) != 0)
+			fail_msg("row %zu: %s", i, said);
+	}
+}
+
 static void line__that_is_no_key_and_value__has_its_sentence(void **state)
 {
 	static const struct {
@@ -195,6 +271,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(slip__of_the_table__has_its_place_and_a_guess),
 		cmocka_unit_test(slip__in_a_document__has_its_sentence),
+		cmocka_unit_test(key__that_is_too_long_for_yaml__is_said_to_be),
+		cmocka_unit_test(text__that_is_long_and_no_key__is_not_taken_for_one),
 		cmocka_unit_test(line__that_is_no_key_and_value__has_its_sentence),
 		cmocka_unit_test(line__that_goes_on_below__is_found),
 		cmocka_unit_test(blank__that_is_none__is_found_in_an_indentation_alone),

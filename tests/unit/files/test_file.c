@@ -410,7 +410,7 @@ static void replace__in_a_directory_that_is_append_only__leaves_nothing(void **s
 		skip();
 	assert_int_equal(file_replace(&sys, dir_fd, "web.yaml", "n: 2", 4, &plain, why), -EPERM);
 	assert_int_equal(ioctl(dir_fd, FS_IOC_SETFLAGS, &none), 0);
-	assert_non_null(strstr(why, "or is immutable or append-only"));
+	assert_non_null(strstr(why, "append-only: chattr -a it"));
 	assert_alone("n: 1\n");
 }
 

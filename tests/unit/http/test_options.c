@@ -229,7 +229,9 @@ static void option__of_a_request__is_set_where_it_has_one(void **state)
 		assert_string_equal((const char *)value_of(table[i].option, 0), table[i].text);
 	assert_int_equal(value_of(CURLOPT_SSLVERSION, 0), CURL_SSLVERSION_TLSv1_3);
 	assert_int_equal(value_of(CURLOPT_HTTPAUTH, 0), CURLAUTH_BASIC);
+	assert_int_equal(value_of(CURLOPT_PATH_AS_IS, -1), 1);
 	assert_int_equal(start_and_cancel(&plain), 0);
+	assert_int_equal(value_of(CURLOPT_PATH_AS_IS, -1), -1);
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		assert_int_equal(value_of(table[i].option, -1), -1);
 	assert_int_equal(value_of(CURLOPT_HTTPAUTH, -1), -1);

@@ -540,7 +540,7 @@ static void publish__into_a_directory_that_is_append_only__leaves_nothing(void *
 	dir = open(p.dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	can = ioctl(dir, FS_IOC_SETFLAGS, &flags) == 0;
 	if (can)
-		expect_refused(&p, &new_set, -EPERM, "or is immutable or append-only");
+		expect_refused(&p, &new_set, -EPERM, "append-only: chattr -a it");
 	ioctl(dir, FS_IOC_SETFLAGS, &none);
 	close(dir);
 	place_fini(&p);

@@ -8,8 +8,11 @@
 #include <stdint.h>
 #include <sched.h>
 #include <strings.h>
+#include <sys/ioctl.h>
 #include <sys/mount.h>
 #include <sys/wait.h>
+
+#include <linux/fs.h>
 
 #include <cmocka.h>
 
@@ -551,6 +554,96 @@ static void set_of_files__with_what_a_crash_left__removes_that_alone(void **stat
 	}
 }
 
+/* As where a file system, or a policy, lets names be made and not removed. */
+static int unlink_is_denied(int at, const char *path, int flags)
+{
+	(void)at, (void)path, (void)flags;
+	errno = EPERM;
+	return -1;
+}
+
+static int rename_is_denied(int from_dir, const char *from, int to_dir, const char *to)
+{
+	(void)from_dir, (void)from, (void)to_dir, (void)to;
+	errno = EPERM;
+	return -1;
+}
+
+static void temporary_files__that_cannot_be_removed__are_not_gathered(void **state)
+{
+	(void)state;
+	assert_int_equal(open_target(NULL), 0);
+	sys.unlinkat = unlink_is_denied;
+	sys.renameat = rename_is_denied;
+	for (unsigned i = 0; i < 5; i++) {
+		assert_int_equal(replace("n: 1\n"), -EPERM);
+		assert_int_equal(scratch_count(dir, ".web.yaml.pullet-"), 1);
+	}
+	assert_non_null(strstr(why, "cannot remove the temporary files beside "));
+	sys = fault_table();
+	assert_int_equal(replace("n: 1\n"), 0);
+	assert_int_equal(scratch_count(dir, ".web.yaml.pullet-"), 0);
+	memset(&fault, 0, sizeof(fault));
+	assert_int_equal(replace("n: 2\n"), 0);
+	assert_null(strchr(fault.trace, 'u')); /* it looked for some after the failure alone */
+}
+
+/* False: this user, or file system, cannot make it so. */
+static bool make_append_only(bool on)
+{
+	int at = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC), flags = 0, r;
+
+	r = ioctl(at, FS_IOC_GETFLAGS, &flags);
+	flags = on ? flags | FS_APPEND_FL : flags & ~FS_APPEND_FL;
+	r = r ? r : ioctl(at, FS_IOC_SETFLAGS, &flags);
+	close(at);
+	return r == 0;
+}
+
+static unsigned count_in_append_only(int (*publish)(void))
+{
+	int r = publish();
+	unsigned n = scratch_count(dir, "");
+
+	make_append_only(false);
+	assert_int_equal(r, -EPERM);
+	assert_non_null(strstr(why, "append-only: chattr -a it, or name another place"));
+	return n;
+}
+
+static int replace_one(void)
+{
+	return replace("n: 2\n");
+}
+
+static int publish_one(void)
+{
+	const struct file_set_entry entry = {"web.yaml", "n: 2\n", 5};
+	const struct file_options options = {.mode = 0640, .uid = (uid_t)-1, .gid = (gid_t)-1};
+	struct file_set *set;
+	int r = file_set_open(&sys, dir, &set, why);
+
+	if (r)
+		return r;
+	r = file_set_publish(set, &entry, 1, 7, &options, why);
+	file_set_close(set);
+	return r;
+}
+
+static void directory__that_is_append_only__gets_no_temporary_files(void **state)
+{
+	(void)state;
+	assert_int_equal(open_target(NULL), 0);
+	if (!make_append_only(true)) {
+		print_message("# cannot make a directory append-only\n");
+		skip();
+	}
+	assert_int_equal(count_in_append_only(replace_one), 0);
+	assert_true(make_append_only(true));
+	assert_int_equal(count_in_append_only(publish_one), 0);
+	assert_int_equal(replace_one(), 0);
+}
+
 int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
@@ -568,6 +661,8 @@ int main(void)
 		TEST(file__that_is_a_mount_point__is_refused),
 		TEST(touched__right_after_the_rename__is_seen),
 		TEST(each_failure__of_a_replacement__leaves_old_or_new),
+		TEST(temporary_files__that_cannot_be_removed__are_not_gathered),
+		TEST(directory__that_is_append_only__gets_no_temporary_files),
 		TEST(set_of_files__after_a_start__is_compared_with_mode_and_owner),
 		TEST(set_of_files__with_what_a_crash_left__removes_that_alone),
 		TEST(each_allocation__of_an_opening__fails_it),

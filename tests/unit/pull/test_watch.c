@@ -645,20 +645,75 @@ static void told__of_one_of_several__keeps_the_others_waiting_for_a_second_at_mo
 	server.kind = SETTINGS_NACOS;
 	assert_int_equal(add(1, "/ab"), 0);
 	begin(SETTINGS_NACOS);
-	answer(200, "moved 1 0");
-	assert_int_equal(until_asked(), WATCH_PULL_MS);
-	answer(200, "moved 0 0"); /* the other one is not waited for any more */
-	assert_int_equal(until_asked(), WATCH_PULL_MS);
 	answer(200, "moved 0 0");
-	watch_followed(&items[1].item);
-	assert_int_equal(until_asked(), 0);
-	answer(200, "stale"); /* both */
+	assert_int_equal(until_asked(), WATCH_PULL_MS);
+	assert_string_equal(under_way()->body, "/a=1@0 ");
+	answer(200, "stale"); /* the last one that was not waited for */
 	watch_followed(&items[1].item);
 	assert_int_equal(state_of(0), WATCH_ON);
-	pass(5000);
-	assert_null(net.first);
+	assert_int_equal(until_asked(), WATCH_PULL_MS);
+	assert_string_equal(under_way()->body, "/ab=1@0 ");
+	answer(200, "moved 0 0");
 	watch_followed(&items[0].item);
+	watch_followed(&items[1].item);
 	assert_int_equal(until_asked(), 0);
+	assert_int_equal(strlen(under_way()->body), strlen("/a=1@0 /ab=1@0 "));
+}
+
+static void told__of_one_of_several__whose_pull_hangs__is_asked_for_the_others_alone(void **state)
+{
+	unsigned started;
+
+	(void)state;
+	server.kind = SETTINGS_NACOS;
+	assert_int_equal(add(1, "/ab"), 0);
+	assert_int_equal(add(2, "/ac"), 0);
+	begin(SETTINGS_NACOS);
+	answer(200, "moved 0 0");
+	assert_int_equal(until_asked(), WATCH_PULL_MS);
+	assert_null(strstr(under_way()->body, "/ab="));
+	started = net.started;
+	for (unsigned n = 0; n < 3; n++) { /* no answer: nothing has changed */
+		pass(25 * 1000);
+		assert_int_equal(net.started, started);
+		answer(200, "");
+		started++;
+		assert_int_equal(until_asked(), WATCH_PULL_MS);
+		assert_null(strstr(under_way()->body, "/ab="));
+	}
+	items[1].version = "2";
+	assert_int_equal(net.cancelled, 0);
+	watch_followed(&items[1].item);
+	assert_int_equal(net.cancelled, 1);
+	assert_int_equal(until_asked(), 0);
+	assert_int_equal(state_of(1), WATCH_ON);
+	assert_non_null(strstr(under_way()->body, "/ab=2@0 "));
+	assert_int_equal(strlen(under_way()->body), strlen("/a=1@0 /ab=2@0 /ac=1@0 "));
+}
+
+static void told__of_several__whose_pulls_end_one_by_one__is_asked_once_a_second(void **state)
+{
+	unsigned started;
+
+	(void)state;
+	server.kind = SETTINGS_NACOS;
+	for (unsigned i = 1; i < 40; i++) {
+		char path[16];
+
+		snprintf(path, sizeof(path), "/a%u", i);
+		assert_int_equal(add(i, path), 0);
+	}
+	begin(SETTINGS_NACOS);
+	for (unsigned i = 0; i < 30; i++) {
+		answer(200, "moved 0 0");
+		until_asked();
+	}
+	started = net.started;
+	for (unsigned i = 0; i < 40; i++) {
+		watch_followed(&items[i].item);
+		pass(100);
+	}
+	assert_in_range(net.started - started, 1, 4 + WATCH_BURST);
 }
 
 static void told__and_others_come_or_go__is_waited_for_as_these_allow(void **state)
@@ -669,7 +724,7 @@ static void told__and_others_come_or_go__is_waited_for_as_these_allow(void **sta
 	pass(100);
 	assert_int_equal(add(1, "/ab"), 0);
 	assert_int_equal(until_asked(), WATCH_PULL_MS);
-	answer(200, "moved 0 0");
+	assert_string_equal(under_way()->body, "/ab=1@0 ");
 	watch_remove(watcher, &items[0].item);
 	assert_int_equal(until_asked(), 0);
 	assert_string_equal(under_way()->body, "/ab=1@0 ");
@@ -1273,6 +1328,8 @@ int main(void)
 		CASE(told__and_removed_before_it_is_followed__is_over),
 		CASE(told__and_never_followed__is_asked_again_all_the_same),
 		CASE(told__of_one_of_several__keeps_the_others_waiting_for_a_second_at_most),
+		CASE(told__of_one_of_several__whose_pull_hangs__is_asked_for_the_others_alone),
+		CASE(told__of_several__whose_pulls_end_one_by_one__is_asked_once_a_second),
 		CASE(told__and_others_come_or_go__is_waited_for_as_these_allow),
 		CASE(followed__when_the_watch_fails__does_not_hurry_it),
 		CASE(backoff__for_another_request__keeps_the_next_one_of_a_watch_away),

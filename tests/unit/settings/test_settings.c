@@ -429,6 +429,9 @@ static void parse__place_of_the_agents_own__is_refused(void **state)
 	BAD(OWN "configs: {a: {url: 'http://h/', file: /r/b.snap}}\n",
 		"t.yaml:2:39: \"/r/b.snap\" is what the agent makes in runtime_dir: name another "
 		"place");
+	BAD(OWN "configs: {a: {url: 'http://h/', file: /r/b.shown}}\n",
+		"t.yaml:2:39: \"/r/b.shown\" is what the agent makes in runtime_dir: name another "
+		"place");
 	BAD(OWN "configs: {a: {url: 'http://h/', file: /o}, b: {url: 'http://h/', file: /s/a}}\n",
 		"t.yaml:2:72: \"/s/a\" is where the agent keeps its state: name another place");
 	BAD(OWN "configs: {a: {url: 'http://h/', file: /r/control.sock}}\n",

@@ -84,8 +84,8 @@ static void fetch(const char *line, const char *host, const char *more)
 	size_t len = 0;
 	ssize_t n;
 
-	snprintf(text, sizeof(text), "%s HTTP/1.1\r\nHost: %s\r\n%sConnection: close\r\n\r\n", line,
-		host, more);
+	snprintf(text, sizeof(text), "%s HTTP/1.1\r\n%s%s%s%sConnection: close\r\n\r\n", line,
+		host ? "Host: " : "", host ? host : "", host ? "\r\n" : "", more);
 	if (connect(fd, (const struct sockaddr *)&address, sizeof(address)) == 0 &&
 		send(fd, text, strlen(text), MSG_NOSIGNAL) > 0)
 		while ((n = read(fd, answer + len, ANSWER_MAX - 1 - len)) > 0)
@@ -177,6 +177,9 @@ static void name__that_is_not_this_hosts__is_refused(void **state)
 		"it with --listen-name\"}\n");
 	ask("GET /nope", "evil.example", "");
 	assert_int_equal(strncmp(answer, "HTTP/1.1 421 ", 13), 0);
+	ask("GET /livez", NULL, "");
+	assert_answer(
+		400, JSON, "{\"error\":\"the request has no Host header: HTTP wants one\"}\n");
 	ask("GET /livez", "relay.example:9378", "");
 	assert_answer(200, PLAIN, "ok\n");
 }
