@@ -77,11 +77,12 @@ static bool is_document(const struct subject *s)
 	return s->features.type != TYPE_BYTES && s->place != PLACE_SET;
 }
 
-static void draw_features(struct subject *s)
+static void draw_features(const struct scenario *sc, struct subject *s)
 {
 	struct features *f = &s->features;
 	bool single = s->place == PLACE_FILE && s->layer_count == 1;
 
+	f->etcd = sc->orderly && draw(3) > 0;
 	if (draw(2) == 0)
 		return;
 	draw_manners(f);
@@ -96,8 +97,8 @@ static void draw_features(struct subject *s)
 	f->required = draw(3) == 0;
 	f->bootstrap = single && draw(3) == 0;
 	f->rollout = draw(4) == 0;
-	f->consul = draw(3) == 0;
-	f->etcd = !f->consul && draw(1);
+	f->consul = !f->etcd && draw(3) == 0;
+	f->etcd |= !f->consul && draw(1);
 	if (draw(4) == 0)
 		sign_layers(s);
 	if (draw(7) == 0)
@@ -121,14 +122,14 @@ static void draw_subject(struct scenario *sc, struct subject *s, struct host *h,
 	s->checked = draw(2) == 0;
 	s->formatted = s->place == PLACE_FILE && draw(3) == 0;
 	s->reloaded = draw(1);
-	s->probed = s->reloaded && draw(1);
+	s->probed = s->reloaded && draw(1) && !sc->orderly;
 	s->history = draw(1) ? 10 : 2 + draw(1);
 	s->interval_ms = 1000 * (2 + draw(18));
 	s->timeout_ms = 500 + 500 * draw(5);
 	s->format = s->layer_count > 1 || draw(3) == 0 ? formats[draw(3)] : "verbatim";
 	s->clock_steps = sc->clock_s;
 	s->runtime_dir = sc->runtime_dir;
-	draw_features(s);
+	draw_features(sc, s);
 	s->may_go_back = s->probed || sc->operators_s ||
 			 ((sc->restores || (sc->lag && !s->features.etcd)) &&
 				 !(s->features.is_signed && s->features.has_rev));
@@ -158,6 +159,8 @@ static void draw_trouble(struct scenario *sc)
 	sc->memory_faults = draw(4) == 0 ? 20 + draw(1000) : 0;
 	sc->programs = draw(3) == 0 ? 3 + draw(10) : 0;
 	sc->push_faults = sc->push && draw(1);
+	if (sc->orderly)
+		sc->restores = sc->operators_s = 0;
 	sc->hands_s = draw(3) == 0 ? 5 + draw(30) : 0;
 	sc->once = draw(4) == 0;
 }
@@ -166,18 +169,20 @@ void scenario_draw(struct scenario *sc, struct host *h, uint64_t trouble_us)
 {
 	static const char *const servers[] = {
 		"a.example", "b.example", "c.example", "k.example", "e.example", "f.example"};
-	bool members_lag = draw(1); /* of etcd: the last two */
+	bool members_lag; /* of etcd: the last two */
 
 	memset(sc, 0, sizeof(*sc));
 	sc->trouble_us = trouble_us;
 	sc->model = draw(1) ? DISK_JOURNAL : DISK_POSIX;
 	sc->push = draw(2) > 0;
-	sc->two_servers = draw(2) == 0;
+	sc->orderly = draw(2) == 0;
+	sc->two_servers = !sc->orderly && draw(2) == 0;
 	sc->runtime_dir = draw(5) ? "/run/pullet" : "/var/lib/run";
 	draw_trouble(sc);
+	members_lag = sc->orderly || draw(1);
 	for (size_t i = 0; i < sizeof(servers) / sizeof(servers[0]); i++)
 		site_add_server(servers[i])->may_lag = i < 4 ? sc->lag : members_lag;
-	sc->watch = draw(1);
+	sc->watch = sc->orderly || draw(1);
 	sc->subject_count = 1 + draw(SCENARIO_MAX_SUBJECTS - 1);
 	for (unsigned i = 0; i < sc->subject_count; i++)
 		draw_subject(sc, &sc->subjects[i], h, i);

@@ -16,7 +16,8 @@ struct scenario {
 	struct subject subjects[SCENARIO_MAX_SUBJECTS];
 	size_t subject_count;
 	bool push, watch, two_servers;
-	bool calm; /* nothing goes wrong but what the servers have */
+	bool calm;    /* nothing goes wrong but what the servers have */
+	bool orderly; /* nobody takes a version back: no config may go back, and most watch etcd */
 	/* kinds of trouble; once in so many seconds, 0 = never */
 	unsigned changes_s, bad_versions, deletes, restores, servers_s, lag, kills_s, cuts_s,
 		operators_s, reloads_s, edits_s, sleeps_s, clock_s, disk_faults, memory_faults,

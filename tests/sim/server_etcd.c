@@ -46,6 +46,8 @@ static uint64_t view_of(struct site_server *s)
 {
 	uint64_t us = world.now_us > s->lag_us ? world.now_us - s->lag_us : 0;
 
+	if (us < site.etcd.restored_us)
+		us = site.etcd.restored_us; /* all members have the same backup */
 	if (us > s->view_us)
 		s->view_us = us;
 	return s->view_us;

@@ -167,6 +167,18 @@ void site_elect(void)
 		site.etcd.term++;
 }
 
+/* Only the newest version of a document is in a backup, with no event of its own. */
+static void forget_events(struct site_document *d)
+{
+	uint64_t newest = d->count ? d->versions[d->count - 1].revision : 0;
+
+	for (size_t i = 0; i < d->count; i++)
+		d->versions[i].revision = 0;
+	if (d->count)
+		d->versions[d->count - 1].revision =
+			newest < site.etcd.revision ? newest : site.etcd.revision;
+}
+
 /* Under a new name, or, until it has one, under the old one: only the term tells then, as long as
  * nobody is elected. */
 void site_restore_etcd(void)
@@ -182,9 +194,7 @@ void site_restore_etcd(void)
 	site.etcd.restored_us = world.now_us;
 	site.etcd.revision = site.etcd.revision > back ? site.etcd.revision - back : 1;
 	for (size_t i = 0; i < site.document_count; i++)
-		for (size_t j = 0; j < site.documents[i]->count; j++)
-			if (site.documents[i]->versions[j].revision > site.etcd.revision)
-				site.documents[i]->versions[j].revision = site.etcd.revision;
+		forget_events(site.documents[i]);
 	world_trace("etcd is restored: cluster %llu, term %llu, revision %llu",
 		(unsigned long long)site.etcd.cluster, (unsigned long long)site.etcd.term,
 		(unsigned long long)site.etcd.revision);
