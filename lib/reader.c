@@ -758,5 +758,7 @@ const char *pullet_strerror(int error)
 	for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++)
 		if (table[i].error == positive)
 			return table[i].text;
-	return strerror(positive);
+	/* of others strerror() makes a text that its next call frees */
+	return positive <= EHWPOISON ? strerror(positive)
+				     : "an error that this system does not have";
 }

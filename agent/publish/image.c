@@ -37,7 +37,8 @@ struct image {
 	_Atomic(struct page *) page; /* the worker may replace it */
 	struct page *old_page;       /* that was removed; readers may have it; NULL = none was */
 	ino_t page_ino;              /* 0: its memory is lost */
-	uint64_t generation, confirmed_ms, stale_ms; /* what the page says */
+	uint64_t generation;         /* what the page says */
+	_Atomic uint64_t confirmed_ms, stale_ms; /* this, too; the worker may read it */
 	struct {
 		uint64_t ino, ctime_ns, digest;
 	} verified; /* this, too */

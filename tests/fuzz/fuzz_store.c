@@ -76,7 +76,7 @@ static void check(const struct version *v, const struct buffer *body)
 	char digest[DIGEST_HEX];
 	size_t sum = 0;
 
-	demand(v->generation == GENERATION && v->origin);
+	demand(v->generation == GENERATION && version_origin(v));
 	demand(v->part_count >= 1 && v->part_count <= VERSION_MAX_PARTS);
 	for (size_t i = 0; i < v->part_count; i++) {
 		const struct part *p = &v->parts[i];
@@ -93,7 +93,7 @@ static void check(const struct version *v, const struct buffer *body)
 static void check_same(const struct version *a, const struct version *b)
 {
 	demand(version_same(a, b) && a->pulled_ms == b->pulled_ms);
-	demand(a->product_len == b->product_len && !strcmp(a->origin, b->origin));
+	demand(a->product_len == b->product_len && !strcmp(version_origin(a), version_origin(b)));
 	for (size_t i = 0; i < a->part_count; i++) {
 		const struct part *p = &a->parts[i], *q = &b->parts[i];
 
