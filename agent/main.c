@@ -362,7 +362,7 @@ int main(int argc, char **argv)
 	int r;
 
 	descriptors_keep_standard();
-	signal(SIGXFSZ, SIG_IGN); /* a write above RLIMIT_FSIZE fails, and is told */
+	signal(SIGXFSZ, SIG_IGN); /* a write above RLIMIT_FSIZE fails with EFBIG */
 	r = parse_options(argc, argv, &a, &test);
 	log_find_reader();
 	if (r >= 0)

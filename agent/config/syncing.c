@@ -2,8 +2,8 @@
  * Files that are brought to the disk after they were written: the state file and the ledger, where
  * that could wait, and the directories of what was published, where that failed.
  *
- * Surprising: the file of a state that failed is not synced again, for the kernel would say that
- * all is well; its next generation is a new file. A directory is: its names are written with
+ * Surprising: the file of a state that failed is not synced again, for a second fsync succeeds
+ * without a write; its next generation is a new file. A directory is: its names are written with
  * whatever changes in it next, and nothing else would say when they are there.
  */
 #include "config/core.h"

@@ -390,21 +390,6 @@ int file_sync_parent(const struct sys *sys, int dir, char why[FILE_WHY])
 	return r;
 }
 
-int file_sync_dir(const struct sys *sys, int dir, bool *named)
-{
-	char why[FILE_WHY];
-	int r = 0;
-
-	if (file_in_memory(dir))
-		return 0;
-	if (sys->fsync(dir))
-		return -errno;
-	if (!*named)
-		r = file_sync_parent(sys, dir, why);
-	*named |= r == 0;
-	return r;
-}
-
 bool file_is_mount_point(int dir, const char *name, const struct stat *st)
 {
 	struct stat above;

@@ -74,9 +74,6 @@ int file_sync(const struct sys *sys, int dir, const char *name);
 /* Fsyncs the directory above an open one, so that a new directory survives a power cut. 0 or
  * -errno; 0 also for a parent that may not be read. */
 int file_sync_parent(const struct sys *sys, int dir, char why[FILE_WHY]);
-/* Fsyncs an open directory, and the one above it unless *named; sets *named. 0, also in memory, or
- * -errno. */
-int file_sync_dir(const struct sys *sys, int dir, bool *named);
 /* 0; or -EPERM with a sentence: what is made in the directory stays there (chattr +a). Part of each
  * replacement. */
 int file_check_removable(int dir, const char *name, char why[FILE_WHY]);

@@ -364,3 +364,30 @@ int trusted_list(const struct sys *sys, const char *dir, const char *const endin
 		qsort(ret_names, (size_t)count, sizeof(*ret_names), compare_names);
 	return r ? r : count;
 }
+
+static int sync_open_dir(const struct sys *sys, int dir, bool *named)
+{
+	char why[FILE_WHY];
+	int r = 0;
+
+	if (file_in_memory(dir))
+		return 0;
+	if (sys->fsync(dir))
+		return -errno;
+	if (!*named)
+		r = file_sync_parent(sys, dir, why);
+	*named |= r == 0;
+	return r;
+}
+
+int trusted_sync_dir(const struct sys *sys, const char *path, bool *named)
+{
+	char why[FILE_WHY];
+	int r, dir = trusted_open_dir(sys, path, TRUSTED_ANY, why);
+
+	if (dir < 0)
+		return dir;
+	r = sync_open_dir(sys, dir, named);
+	sys->close(dir);
+	return r;
+}

@@ -60,6 +60,10 @@ struct trusted_who trusted_signaller(void);
  * not write in. The descriptor, or -errno. */
 int trusted_open_dir(
 	const struct sys *sys, const char *path, enum trusted_use use, char why[FILE_WHY]);
+/* Fsyncs a directory, and the one above it unless *named; sets *named. 0, also in memory, or
+ * -errno.
+ */
+int trusted_sync_dir(const struct sys *sys, const char *path, bool *named);
 /* Makes the last part of the path, if it is not there. 1 it was made, 0 it was there, or -errno. */
 int trusted_make_dir(const struct sys *sys, const char *path, mode_t mode, enum trusted_use use,
 	char why[FILE_WHY]);

@@ -591,12 +591,5 @@ int file_set_publish(struct file_set *f, const struct file_set_entry *entries, s
 
 int file_set_sync(struct file_set *f)
 {
-	char why[FILE_WHY];
-	int r, dir = trusted_open_dir(f->sys, f->dir, TRUSTED_ANY, why);
-
-	if (dir < 0)
-		return dir;
-	r = file_sync_dir(f->sys, dir, &f->dir_synced);
-	f->sys->close(dir);
-	return r;
+	return trusted_sync_dir(f->sys, f->dir, &f->dir_synced);
 }

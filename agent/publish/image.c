@@ -580,15 +580,9 @@ int image_publish(struct image *i, void *data, size_t len, uint64_t generation, 
 
 int image_sync(const struct image *i)
 {
-	char why[FILE_WHY];
-	int r, dir = trusted_open_dir(i->sys, i->dir, TRUSTED_ANY, why);
 	bool named = true;
 
-	if (dir < 0)
-		return dir;
-	r = file_sync_dir(i->sys, dir, &named);
-	i->sys->close(dir);
-	return r;
+	return trusted_sync_dir(i->sys, i->dir, &named);
 }
 
 uint64_t image_generation(const struct image *i)

@@ -116,8 +116,7 @@ static int publish_set(struct publication *p, int dir)
 	return r < 0 ? r : 0;
 }
 
-/* The confirmation is there before readers wake, and is taken back where they see the old version.
- */
+/* Confirms before readers wake; puts the old confirmation back where the image was not replaced. */
 static int publish_image(struct publication *p, int dir)
 {
 	uint64_t confirmed_ms, stale_ms;

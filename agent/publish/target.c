@@ -136,16 +136,10 @@ void target_close(struct target *t)
 
 int target_sync(struct target *t)
 {
-	char path[TARGET_DIR], why[FILE_WHY];
-	int r, dir;
+	char path[TARGET_DIR];
 
 	write_target_dir(t, path);
-	dir = trusted_open_dir(t->sys, path, TRUSTED_ANY, why);
-	if (dir < 0)
-		return dir;
-	r = file_sync_dir(t->sys, dir, &t->dir_synced);
-	t->sys->close(dir);
-	return r;
+	return trusted_sync_dir(t->sys, path, &t->dir_synced);
 }
 
 /* ---- what is there ---- */

@@ -32,7 +32,7 @@ static struct life {
 	struct scenario scenario;
 	struct push_publisher *publisher;
 	bool healed;
-	bool unsaid;            /* changes are not published by push */
+	bool unpushed;          /* changes are not published by push */
 	uint64_t most_troubles; /* 0 = all */
 	uint64_t pushes_us;     /* messages arrive from then on */
 } life;
@@ -335,7 +335,7 @@ static void check_sick(void *arg, uint64_t number)
 static void expect_change(struct subject *s, size_t layer, uint64_t version)
 {
 	uint64_t pull_ms = s->interval_ms * 5 / 4 + s->timeout_ms + 1000,
-		 span_ms = life.scenario.push && !life.unsaid && world.now_us > life.pushes_us
+		 span_ms = life.scenario.push && !life.unpushed && world.now_us > life.pushes_us
 				   ? 3000
 				   : pull_ms;
 
@@ -369,7 +369,7 @@ static void publish_change(void *arg, struct site_document *d, struct site_versi
 				continue;
 			s->rolled_back.there = false;
 			s->rolling_us = 0;
-			if (life.publisher && !life.unsaid)
+			if (life.publisher && !life.unpushed)
 				push_change(s, v);
 			if (life.scenario.calm)
 				expect_change(s, i, v->number);
@@ -543,7 +543,7 @@ static void check_change(void)
 {
 	bool fails = life.scenario.disk_faults;
 
-	life.unsaid = world_random(STREAM_LIFE, 1);
+	life.unpushed = world_random(STREAM_LIFE, 1);
 	if (fails) {
 		let_disk_fail(4);
 		world_at(world.now_us + 5 * SECOND_US, mend_disk, NULL, 0);
